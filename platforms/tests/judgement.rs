@@ -105,3 +105,39 @@ fn simulators_and_adapters_share_no_constants() {
     let known: BTreeSet<_> = ITEMS.iter().map(|(name, _)| (*name).to_owned()).collect();
     assert_eq!(used, known);
 }
+
+/// Returns the end of the argument list that a text begins with, behind its parenthesis.
+fn end(rest: &str) -> usize {
+    let mut depth = 1;
+    let closing = rest.char_indices().find(|(_, c)| {
+        depth += i32::from(*c == '(') - i32::from(*c == ')');
+        depth == 0
+    });
+    closing.expect("it is closed").0 + 1
+}
+
+#[test]
+fn every_refusal_of_a_simulator_names_its_cause() {
+    let mut nameless = Vec::new();
+    // That file defines responses.
+    for (path, source) in
+        sources(&root().join("sandbox/src")).into_iter().filter(|(path, _)| !path.ends_with("/exchange.rs"))
+    {
+        for (at, name) in source.match_indices("Response::") {
+            let Some((kind, rest)) = source[at + name.len()..].split_once('(') else { continue };
+            if !["json", "bytes", "empty"].contains(&kind) {
+                continue;
+            }
+            let status = rest.split([',', ')']).next().unwrap_or_default();
+            let numbers: Vec<u16> =
+                status.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect();
+            let is_fine = !numbers.is_empty() && numbers.iter().all(|number| *number < 400);
+            let after = rest[end(rest)..].trim_start().trim_start_matches('}').trim_start();
+            if !is_fine && !after.starts_with(".because(") {
+                let line = source[..at].lines().count();
+                nameless.push(format!("{path}:{line}"));
+            }
+        }
+    }
+    assert!(nameless.is_empty(), "{nameless:#?}");
+}

@@ -19,6 +19,7 @@ use super::{
     rate_limit::{Quota, RateLimit},
     simulator::{Grants, MediaView, PostView, Simulator},
 };
+use crate::exchange::Cause::{self, Protocol, State};
 use crate::{App, Grant, Identity};
 use domain::AccountProfile;
 use serde_json::{Value, json};
@@ -84,16 +85,16 @@ impl Simulator for Bluesky {
 
     fn refuse(&self, tx: &mut Transaction, _request: &Request, status: u16) -> Response {
         match status {
-            400 => refusal(400, "InvalidRequest", "Refused on purpose"),
+            400 => refusal(State, 400, "InvalidRequest", "Refused on purpose"),
             // The counterpart of other platforms' 401.
-            401 => refusal(400, "ExpiredToken", "Token has expired"),
-            403 => refusal(403, "Forbidden", "Forbidden"),
+            401 => refusal(State, 400, "ExpiredToken", "Token has expired"),
+            403 => refusal(State, 403, "Forbidden", "Forbidden"),
             429 => {
                 let reset = tx.now + tx.settings.throttle();
                 throttled(tx, Quota { limit: REQUESTS.limit, remaining: 0, reset, seconds: REQUESTS.seconds })
             }
-            503 => refusal(503, "NotEnoughResources", "Not Enough Resources"),
-            _ => refusal(500, "InternalServerError", "Internal Server Error"),
+            503 => refusal(State, 503, "NotEnoughResources", "Not Enough Resources"),
+            _ => refusal(State, 500, "InternalServerError", "Internal Server Error"),
         }
     }
 
@@ -165,7 +166,7 @@ impl Grants for Bluesky {
 
 fn route(tx: &mut Transaction, request: &Request) -> Outcome {
     if request.is_too_large {
-        return Err(refusal(413, "PayloadTooLarge", "request entity too large"));
+        return Err(refusal(Protocol, 413, "PayloadTooLarge", "request entity too large"));
     }
     match (request.method.as_str(), method(request)) {
         ("POST", "com.atproto.server.createSession") => session::create(tx, request),
@@ -185,7 +186,7 @@ fn route(tx: &mut Transaction, request: &Request) -> Outcome {
         ("GET", "com.atproto.identity.resolveHandle") => {
             let handle = required(request, "handle")?;
             let account = account::by_username(tx.store, ID, handle)
-                .ok_or_else(|| refusal(400, "InvalidRequest", "Unable to resolve handle"))?;
+                .ok_or_else(|| refusal(State, 400, "InvalidRequest", "Unable to resolve handle"))?;
             Ok(Response::json(200, &json!({ "did": account.id })))
         }
         ("GET", "com.atproto.repo.describeRepo") => repo::describe(tx, request),
@@ -209,7 +210,7 @@ fn route(tx: &mut Transaction, request: &Request) -> Outcome {
         ("POST", "app.bsky.video.finishUpload") => video::finish(tx, request),
         ("GET", "app.bsky.video.getUploadStatus") => video::upload_status(tx, request),
         ("POST", "app.bsky.video.abortUpload") => video::abort(tx, request),
-        _ => Err(refusal(501, "MethodNotImplemented", "Method Not Implemented")),
+        _ => Err(refusal(Protocol, 501, "MethodNotImplemented", "Method Not Implemented")),
     }
 }
 
@@ -219,11 +220,12 @@ fn site(tx: &Transaction, request: &Request) -> Option<Response> {
     match (request.host.as_str(), segments.as_slice()) {
         ("plc.directory", [did]) => Some(match account::by_id(tx.store, ID, did) {
             Some(account) => Response::json(200, &document(&account)),
-            None => Response::json(404, &json!({ "message": format!("DID not registered: {did}") })),
+            None => Response::json(404, &json!({ "message": format!("DID not registered: {did}") }))
+                .because(State),
         }),
         (handle, [".well-known", "atproto-did"]) => Some(match account::by_username(tx.store, ID, handle) {
             Some(account) => Response::bytes(200, "text/plain; charset=utf-8", account.id.into()),
-            None => Response::bytes(404, "text/plain; charset=utf-8", "User not found".into()),
+            None => Response::bytes(404, "text/plain; charset=utf-8", "User not found".into()).because(State),
         }),
         ("cdn.bsky.app", ["img", _, "plain", did, name]) => {
             Some(repo::picture(tx, did, name.split('@').next().unwrap_or_default()))
@@ -337,8 +339,8 @@ fn method(request: &Request) -> &str {
     request.path.strip_prefix("/xrpc/").unwrap_or_default()
 }
 
-fn refusal(status: u16, error: &str, message: &str) -> Response {
-    Response::json(status, &json!({ "error": error, "message": message }))
+fn refusal(cause: Cause, status: u16, error: &str, message: &str) -> Response {
+    Response::json(status, &json!({ "error": error, "message": message })).because(cause)
 }
 
 fn metered(response: Response, quota: Quota) -> Response {
@@ -351,13 +353,18 @@ fn metered(response: Response, quota: Quota) -> Response {
 
 fn throttled(tx: &Transaction, quota: Quota) -> Response {
     let wait = (quota.reset - tx.now).num_seconds().max(1);
-    metered(refusal(429, "RateLimitExceeded", "Rate Limit Exceeded"), quota).with("retry-after", wait)
+    metered(refusal(State, 429, "RateLimitExceeded", "Rate Limit Exceeded"), quota).with("retry-after", wait)
+}
+
+/// Adds the keys of the rules about content in the lexicons.
+pub(super) fn schema_rules(rules: &mut std::collections::BTreeSet<String>) {
+    lexicon::rules(rules);
 }
 
 /// Returns a required query parameter.
 fn required<'a>(request: &'a Request, name: &str) -> Result<&'a str, Response> {
     request.query(name).ok_or_else(|| {
-        refusal(400, "InvalidRequest", &format!("Error: Params must have the property \"{name}\""))
+        refusal(Protocol, 400, "InvalidRequest", &format!("Error: Params must have the property \"{name}\""))
     })
 }
 
@@ -367,18 +374,24 @@ fn input(request: &Request) -> Result<Value, Response> {
         Some("application/json") => {}
         Some(mime) => {
             let message = format!("Wrong request encoding (Content-Type): {mime}");
-            return Err(refusal(400, "InvalidRequest", &message));
+            return Err(refusal(Protocol, 400, "InvalidRequest", &message));
         }
         None => {
             return Err(refusal(
+                Protocol,
                 400,
                 "InvalidRequest",
                 "Request encoding (Content-Type) required but not provided",
             ));
         }
     }
-    let value = request.json().map_err(|error| refusal(400, "InvalidRequest", &error.to_string()))?;
-    if value.is_object() { Ok(value) } else { Err(refusal(400, "InvalidRequest", "Input must be an object")) }
+    let value =
+        request.json().map_err(|error| refusal(Protocol, 400, "InvalidRequest", &error.to_string()))?;
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err(refusal(Protocol, 400, "InvalidRequest", "Input must be an object"))
+    }
 }
 
 /// Returns a required text member of an input.
@@ -386,9 +399,9 @@ fn member<'a>(input: &'a Value, name: &str) -> Result<&'a str, Response> {
     match &input[name] {
         Value::String(text) => Ok(text),
         Value::Null => {
-            Err(refusal(400, "InvalidRequest", &format!("Input must have the property \"{name}\"")))
+            Err(refusal(Protocol, 400, "InvalidRequest", &format!("Input must have the property \"{name}\"")))
         }
-        _ => Err(refusal(400, "InvalidRequest", &format!("Input/{name} must be a string"))),
+        _ => Err(refusal(Protocol, 400, "InvalidRequest", &format!("Input/{name} must be a string"))),
     }
 }
 

@@ -13,6 +13,7 @@ use super::{
     simulator::MediaView,
     store::Record,
 };
+use crate::exchange::Cause::{self, Content, State};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -122,6 +123,14 @@ impl Container {
         }
     }
 
+    /// Returns the cause for which its medium can't be processed.
+    pub(crate) fn failure(&self) -> Cause {
+        match self.file.as_ref().map(|file| file.mime.as_deref().unwrap_or_default()) {
+            Some(mime) if !mime.starts_with("video/") => Content("video_type"),
+            _ => State,
+        }
+    }
+
     /// Returns its media as the pages show them.
     pub(crate) fn media_views(&self, tx: &Transaction) -> Vec<MediaView> {
         let items = self.items.iter().filter_map(|id| Self::get(tx, id));
@@ -154,18 +163,30 @@ pub(crate) fn fetched_image(
         let message = format!(
             "The media could not be fetched from this URI: {address}. Only photo or video can be accepted as media type."
         );
-        return Err(error(400, 9004, 2_207_052, &message));
+        return Err(error(State, 400, 9004, 2_207_052, &message));
     };
     if file.size_bytes > IMAGE_BYTES {
-        return Err(error(400, 36_000, 2_207_004, "The image size is too large."));
+        return Err(error(
+            Content("image_too_large"),
+            400,
+            36_000,
+            2_207_004,
+            "The image size is too large.",
+        ));
     }
     if !file.mime.as_deref().is_some_and(|mime| formats.contains(&mime)) {
         let message =
             format!("The image format is not supported. Supported formats: {}.", formats.join(", "));
-        return Err(error(400, 36_001, 2_207_005, &message));
+        return Err(error(Content("image_type"), 400, 36_001, 2_207_005, &message));
     }
     if file.pixels.is_some_and(|(width, height)| !ratio.contains(&(f64::from(width) / f64::from(height)))) {
-        return Err(error(400, 36_003, 2_207_009, "The aspect ratio is not supported."));
+        return Err(error(
+            Content("image_shape"),
+            400,
+            36_003,
+            2_207_009,
+            "The aspect ratio is not supported.",
+        ));
     }
     Ok(file.clone())
 }

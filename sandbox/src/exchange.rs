@@ -145,6 +145,32 @@ pub(crate) struct Message {
     pub(crate) after: Duration,
 }
 
+/// Cause of a refusal. Every refusal names one, so that a new rule about content can't be overlooked: the suite of the
+/// platforms publishes a sample for each [`Cause::Content`], and fails where the check lets it pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// A rule about the content of a post: its text, media and settings. The key names the rule on its platform.
+    Content(&'static str),
+    /// The same, of a schema: the member and the constraint.
+    Schema(String),
+    /// The form of the request, which no author chooses: a missing parameter, a wrong content type, a number of a piece.
+    Protocol,
+    /// Everything else: credentials, permissions, quotas, the existence of objects, what an address leads to, the time, and
+    /// faults on purpose.
+    State,
+}
+
+impl Cause {
+    /// Returns the key of a rule about content.
+    fn rule(&self) -> Option<&str> {
+        match self {
+            Self::Content(key) => Some(key),
+            Self::Schema(key) => Some(key),
+            Self::Protocol | Self::State => None,
+        }
+    }
+}
+
 /// A response, or the response that refuses the request.
 pub(crate) type Outcome = Result<Response, Response>;
 
@@ -165,6 +191,8 @@ pub(crate) struct Response {
     pub(crate) socket: Option<Box<Message>>,
     /// True for pages for people, which the journal leaves out.
     pub(crate) is_page: bool,
+    /// Cause of a refusal, or of a failure that it reports.
+    pub(crate) cause: Option<Cause>,
 }
 
 impl Response {
@@ -184,6 +212,7 @@ impl Response {
             fault: None,
             socket: None,
             is_page: false,
+            cause: None,
         }
     }
 
@@ -222,6 +251,17 @@ impl Response {
     pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
         self.headers.push((name, value.to_string()));
         self
+    }
+
+    /// Names the cause of a refusal, or of a failure that the response reports.
+    pub(crate) fn because(mut self, cause: impl Into<Option<Cause>>) -> Self {
+        self.cause = cause.into();
+        self
+    }
+
+    /// Returns the rule about content that refused the request, or because of which processing failed.
+    pub(crate) fn rule(&self) -> Option<&str> {
+        self.cause.as_ref().and_then(Cause::rule)
     }
 
     /// Adds a published post.

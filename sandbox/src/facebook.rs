@@ -26,6 +26,7 @@ use super::{
     tokens,
 };
 use crate::Identity;
+use crate::exchange::Cause::{Protocol, State};
 use hmac::{Hmac, KeyInit, Mac};
 use poem::http::Method;
 use serde_json::{Value, json};
@@ -248,9 +249,10 @@ fn admit(tx: &Transaction, request: &Request, scopes: &[&str]) -> Result<Account
 
 fn not_routed(method: &str, path: &[&str], is_own: bool) -> Outcome {
     match path {
-        [_, edge] if is_own && method == "GET" => {
-            Err(graph::invalid(&format!("Tried accessing nonexisting field ({edge}) on node type (Page)")))
-        }
+        [_, edge] if is_own && method == "GET" => Err(graph::invalid(
+            Protocol,
+            &format!("Tried accessing nonexisting field ({edge}) on node type (Page)"),
+        )),
         _ => graph::not_routed(method, path),
     }
 }
@@ -262,7 +264,9 @@ fn check_proof(request: &Request, token: &Token) -> Result<(), Response> {
     mac.update(token.token.as_bytes());
     match hex::encode(mac.finalize().into_bytes()) == proof {
         true => Ok(()),
-        false => Err(graph::error(400, 100, 0, "Invalid appsecret_proof provided in the API argument")),
+        false => {
+            Err(graph::error(State, 400, 100, 0, "Invalid appsecret_proof provided in the API argument"))
+        }
     }
 }
 
@@ -290,7 +294,7 @@ fn tokens(tx: &mut Transaction, request: &Request) -> Outcome {
             tx.store.put(&long);
             Ok(graph::token_response(&long, tx.now))
         }
-        other => Err(graph::invalid(&format!("Unsupported grant_type {other}"))),
+        other => Err(graph::invalid(Protocol, &format!("Unsupported grant_type {other}"))),
     }
 }
 
@@ -361,20 +365,21 @@ fn person(tx: &mut Transaction, request: &Request, token: &Token, path: &[&str])
             page_node(tx, request, &page, Some(&own.token))
         }
         ("POST", [id, ..]) if token.pages.iter().any(|page| page == id) => Err(graph::error(
+            State,
             403,
             200,
             0,
             "(#200) If posting to a page, requires both pages_read_engagement and pages_manage_posts permission with page token",
         )),
         (_, [id, ..]) => Err(graph::missing(method, id)),
-        _ => Err(graph::error(404, 2500, 0, "Unknown path components")),
+        _ => Err(graph::error(Protocol, 404, 2500, 0, "Unknown path components")),
     }
 }
 
 fn admit_business(tx: &Transaction, request: &Request) -> Result<(), Response> {
     let refusal = |_| {
         let message = "(#200) Requires business_management permission to manage the object.";
-        graph::error(403, 200, 0, message)
+        graph::error(State, 403, 200, 0, message)
     };
     graph::admit(tx, ID, request, &["business_management"]).map(drop).map_err(refusal)
 }

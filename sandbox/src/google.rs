@@ -14,6 +14,7 @@ use super::{
     store::Record,
     tokens::random,
 };
+use crate::exchange::Cause::State;
 use crate::{App, AppAccess, Grant};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -155,7 +156,7 @@ pub(super) fn respond(tx: &mut Transaction, request: &Request, simulator: &dyn S
             ("oauth2.googleapis.com", "POST" | "GET", "/revoke") => revoke(tx, request),
             ("oauth2.googleapis.com", "GET" | "POST", "/tokeninfo") => token_info(tx, request),
             ("www.googleapis.com", "GET", "/oauth2/v2/userinfo") => user_info(tx, request),
-            _ => Err(Response::json(404, &json!({ "error": "not_found" }))),
+            _ => Err(Response::json(404, &json!({ "error": "not_found" })).because(State)),
         };
     response.unwrap_or_else(|refusal| refusal)
 }
@@ -497,7 +498,7 @@ fn client(request: &Request) -> Result<(), Response> {
 }
 
 fn refusal(status: u16, word: &str, description: &str) -> Response {
-    Response::json(status, &json!({ "error": word, "error_description": description }))
+    Response::json(status, &json!({ "error": word, "error_description": description })).because(State)
 }
 
 /// Creates the refusal of a missing or invalid token, which all of Google's APIs share.
@@ -518,6 +519,7 @@ pub(super) fn unauthenticated() -> Response {
             "status": "UNAUTHENTICATED",
         } }),
     )
+    .because(State)
     .with("www-authenticate", "Bearer realm=\"https://accounts.google.com/\", error=\"invalid_token\"")
 }
 

@@ -21,6 +21,7 @@ use super::{
     simulator::{Grants, MediaView, PostView, Simulator},
 };
 use crate::Identity;
+use crate::exchange::Cause::{self, Protocol, State};
 use serde_json::{Map, Value, json};
 
 /// The platform's identifier.
@@ -97,13 +98,13 @@ impl Simulator for GoogleBusiness {
 
     fn refuse(&self, _tx: &mut Transaction, _request: &Request, status: u16) -> Response {
         match status {
-            400 => invalid(&[(3, "summary", "The text was refused on purpose.")]),
+            400 => invalid(&[(State, 3, "summary", "The text was refused on purpose.")]),
             401 => google::unauthenticated(),
-            403 => refusal(403, "PERMISSION_DENIED", "The caller does not have permission"),
+            403 => refusal(State, 403, "PERMISSION_DENIED", "The caller does not have permission"),
             // The header is not documented; it is sent so that clients retry soon.
             429 => exhausted(300).with("retry-after", 2),
-            503 => refusal(503, "UNAVAILABLE", "The service is currently unavailable."),
-            _ => refusal(500, "INTERNAL", "Internal error encountered."),
+            503 => refusal(State, 503, "UNAVAILABLE", "The service is currently unavailable."),
+            _ => refusal(State, 500, "INTERNAL", "Internal error encountered."),
         }
     }
 
@@ -147,7 +148,7 @@ impl Simulator for GoogleBusiness {
 
 fn api(tx: &mut Transaction, request: &Request) -> Outcome {
     if request.is_too_large {
-        return Err(refusal(413, "INVALID_ARGUMENT", "The request is too large."));
+        return Err(refusal(Protocol, 413, "INVALID_ARGUMENT", "The request is too large."));
     }
     let (host, segments) = (request.host.as_str(), request.segments());
     if let (POSTS | "", ["v4", "accounts", account, "locations", location, path @ ..]) =
@@ -260,12 +261,13 @@ fn managed(tx: &Transaction, caller: &Account, parent: &str) -> Result<Account, 
     let account = account::by_id(tx.store, ID, parent).ok_or_else(missing)?;
     match login(&account.id) == login(&caller.id) {
         true => Ok(account),
-        false => Err(refusal(403, "PERMISSION_DENIED", "The caller does not have permission")),
+        false => Err(refusal(State, 403, "PERMISSION_DENIED", "The caller does not have permission")),
     }
 }
 
 fn insufficient() -> Response {
     detailed(
+        State,
         403,
         "PERMISSION_DENIED",
         "Request had insufficient authentication scopes.",
@@ -283,6 +285,7 @@ fn exhausted(limit: u64) -> Response {
         "Quota exceeded for quota metric 'Requests' and limit 'Requests per minute' of service '{POSTS}' for consumer 'project_number:1'."
     );
     detailed(
+        State,
         429,
         "RESOURCE_EXHAUSTED",
         &message,
@@ -300,16 +303,20 @@ fn exhausted(limit: u64) -> Response {
     )
 }
 
-/// Creates the refusal of an invalid post, from the code, field and message of each issue.
-fn invalid(issues: &[(u32, &str, &str)]) -> Response {
+/// An issue of a post: its cause, code, field and message.
+type Issue = (Cause, u32, &'static str, &'static str);
+
+/// Creates the refusal of an invalid post. Its cause is that of the first issue.
+fn invalid(issues: &[Issue]) -> Response {
     let errors: Vec<_> = issues
         .iter()
-        .map(|(code, field, message)| match *field {
+        .map(|(_, code, field, message)| match *field {
             "" => json!({ "code": code, "message": message }),
             field => json!({ "code": code, "field": field, "message": message }),
         })
         .collect();
     detailed(
+        issues.first().map_or(State, |(cause, ..)| cause.clone()),
         400,
         "INVALID_ARGUMENT",
         "Request contains an invalid argument.",
@@ -318,21 +325,23 @@ fn invalid(issues: &[(u32, &str, &str)]) -> Response {
 }
 
 fn missing() -> Response {
-    refusal(404, "NOT_FOUND", "Requested entity was not found.")
+    refusal(State, 404, "NOT_FOUND", "Requested entity was not found.")
 }
 
-fn refusal(status: u16, word: &str, message: &str) -> Response {
+fn refusal(cause: Cause, status: u16, word: &str, message: &str) -> Response {
     Response::json(status, &json!({ "error": { "code": status, "message": message, "status": word } }))
+        .because(cause)
 }
 
-fn detailed(status: u16, word: &str, message: &str, details: &Value) -> Response {
+fn detailed(cause: Cause, status: u16, word: &str, message: &str, details: &Value) -> Response {
     let error = json!({ "code": status, "message": message, "status": word, "details": details });
-    Response::json(status, &json!({ "error": error }))
+    Response::json(status, &json!({ "error": error })).because(cause)
 }
 
 /// Returns a page of resources under `name`; a page token is the index of its first item.
 fn page_of(request: &Request, name: &str, usual: usize, max: usize, all: &[Value]) -> Outcome {
-    let wrong = |name: &str| refusal(400, "INVALID_ARGUMENT", &format!("Invalid value for {name}."));
+    let wrong =
+        |name: &str| refusal(Protocol, 400, "INVALID_ARGUMENT", &format!("Invalid value for {name}."));
     let size = match request.query("pageSize") {
         None | Some("0") => usual,
         Some(text) => text.parse::<usize>().map_err(|_| wrong("pageSize"))?.min(max),
@@ -394,7 +403,7 @@ fn account_of(caller: &Account) -> Value {
 fn locations(tx: &mut Transaction, request: &Request, caller: &Account, account: &str) -> Outcome {
     let mask = mask(request)?;
     if account != "-" && login(&caller.id) != format!("accounts/{account}") {
-        return Err(refusal(403, "PERMISSION_DENIED", "The caller does not have permission"));
+        return Err(refusal(State, 403, "PERMISSION_DENIED", "The caller does not have permission"));
     }
     let first = caller.username.strip_suffix(SECOND_SUFFIX).unwrap_or(&caller.username).to_owned();
     let mut all = Vec::new();
@@ -434,6 +443,7 @@ fn mask(request: &Request) -> Result<Vec<String>, Response> {
     let is_known = |field: &String| known.contains(&field.split('.').next().unwrap_or_default());
     if fields.is_empty() || !fields.iter().all(is_known) {
         return Err(detailed(
+            State,
             400,
             "INVALID_ARGUMENT",
             "Request contains an invalid argument.",

@@ -18,6 +18,7 @@ use super::{
     store::Record,
     tokens::CLIENT_SECRET,
 };
+use crate::exchange::Cause::{self, Protocol, State};
 use crate::{App, AppAccess, Grant};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -86,7 +87,13 @@ pub(crate) fn is_true(request: &Request, name: &str) -> bool {
 }
 
 /// Creates an error in the Graph API's form.
-pub(crate) fn error(status: u16, code: impl Into<Value>, subcode: u64, message: &str) -> Response {
+pub(crate) fn error(
+    cause: Cause,
+    status: u16,
+    code: impl Into<Value>,
+    subcode: u64,
+    message: &str,
+) -> Response {
     let code = code.into();
     let mut body = json!({
         "message": message,
@@ -100,7 +107,7 @@ pub(crate) fn error(status: u16, code: impl Into<Value>, subcode: u64, message: 
     if matches!(body["code"].as_u64(), Some(1 | 2)) {
         body["is_transient"] = json!(true);
     }
-    let response = Response::json(status, &json!({ "error": body }));
+    let response = Response::json(status, &json!({ "error": body })).because(cause);
     if body["code"] == 190 {
         let challenge = format!("OAuth \"Facebook Platform\" \"invalid_token\" \"{message}\"");
         return response.with("www-authenticate", challenge);
@@ -109,8 +116,8 @@ pub(crate) fn error(status: u16, code: impl Into<Value>, subcode: u64, message: 
 }
 
 /// Creates the refusal of an invalid parameter.
-pub(crate) fn invalid(message: &str) -> Response {
-    error(400, 100, 0, &format!("(#100) {message}"))
+pub(crate) fn invalid(cause: Cause, message: &str) -> Response {
+    error(cause, 400, 100, 0, &format!("(#100) {message}"))
 }
 
 /// Creates the refusal of an object that does not exist for this token.
@@ -119,18 +126,18 @@ pub(crate) fn missing(method: &str, id: &str) -> Response {
         "Unsupported {} request. Object with ID '{id}' does not exist, cannot be loaded due to missing permissions, or does not support this operation.",
         method.to_lowercase()
     );
-    error(400, 100, 33, &message)
+    error(State, 400, 100, 33, &message)
 }
 
 /// Creates the response of a fault with this status, on any of Meta's platforms.
 pub(crate) fn refuse(status: u16, kind: &str, id: &str, now: DateTime<Utc>) -> Response {
     match status {
-        400 => invalid("The content was refused on purpose."),
+        400 => invalid(State, "The content was refused on purpose."),
         401 => expired(now, now),
-        403 => error(403, 10, 0, "(#10) Application does not have permission for this action"),
+        403 => error(State, 403, 10, 0, "(#10) Application does not have permission for this action"),
         429 => throttled("There have been too many calls. Wait a bit and try again.", kind, id),
-        503 => error(503, 2, 0, "Service temporarily unavailable"),
-        _ => error(500, 1, 0, "An unknown error has occurred."),
+        503 => error(State, 503, 2, 0, "Service temporarily unavailable"),
+        _ => error(Protocol, 500, 1, 0, "An unknown error has occurred."),
     }
 }
 
@@ -142,7 +149,7 @@ pub(crate) fn throttled(message: &str, kind: &str, id: &str) -> Response {
         "instagram" => 80_002,
         _ => 4,
     };
-    error(400, code, 0, message)
+    error(State, 400, code, 0, message)
         .with(APP_USAGE, app_usage(100))
         .with(ACCOUNT_USAGE, account_usage(kind, id, 100, 1))
 }
@@ -201,7 +208,7 @@ fn expired(at: DateTime<Utc>, now: DateTime<Utc>) -> Response {
         format(at),
         format(now)
     );
-    error(400, 190, 463, &message)
+    error(State, 400, 190, 463, &message)
 }
 
 /// An authorization code that was not redeemed yet.
@@ -318,7 +325,7 @@ pub(crate) fn admit(
 ) -> Result<Token, Response> {
     let Some(presented) = bearer(request) else {
         let message = "An active access token must be used to query information about the current user.";
-        return Err(error(400, 2500, 0, message));
+        return Err(error(State, 400, 2500, 0, message));
     };
     let token = valid_token(tx, platform, &presented)?;
     match scopes.iter().find(|scope| !token.scopes.iter().any(|granted| granted == *scope)) {
@@ -326,7 +333,7 @@ pub(crate) fn admit(
         Some(scope) => {
             let message =
                 format!("(#10) Application does not have permission for this action: it requires {scope}");
-            Err(error(403, 10, 0, &message))
+            Err(error(State, 403, 10, 0, &message))
         }
     }
 }
@@ -353,7 +360,8 @@ pub(crate) fn admit_call(
         }
         // A limit of the app, whose header has no time.
         Err(_) => {
-            Err(error(400, 4, 0, "(#4) Application request limit reached").with(APP_USAGE, app_usage(100)))
+            Err(error(State, 400, 4, 0, "(#4) Application request limit reached")
+                .with(APP_USAGE, app_usage(100)))
         }
     }
 }
@@ -362,7 +370,7 @@ pub(crate) fn admit_call(
 pub(crate) fn not_routed(method: &str, path: &[&str]) -> Outcome {
     Err(match path {
         [id, ..] => missing(method, id),
-        [] => error(404, 2500, 0, "Unknown path components"),
+        [] => error(Protocol, 404, 2500, 0, "Unknown path components"),
     })
 }
 
@@ -378,8 +386,8 @@ pub(crate) fn avatar(account: &Account) -> String {
 /// The refusal.
 pub(crate) fn valid_token(tx: &Transaction, platform: &str, token: &str) -> Result<Token, Response> {
     let found: Option<Token> = tx.store.get(token).filter(|token: &Token| token.platform == platform);
-    let token =
-        found.ok_or_else(|| error(400, 190, 0, "Invalid OAuth access token - Cannot parse access token"))?;
+    let token = found
+        .ok_or_else(|| error(State, 400, 190, 0, "Invalid OAuth access token - Cannot parse access token"))?;
     token.check(tx.now)?;
     Ok(token)
 }
@@ -389,7 +397,7 @@ impl Token {
         if self.is_revoked {
             let message =
                 "Error validating access token: The user has not authorized application 1000000000000001.";
-            return Err(error(400, 190, 458, message));
+            return Err(error(State, 400, 190, 458, message));
         }
         match self.expires_at.filter(|at| *at <= now) {
             Some(at) => Err(expired(at, now)),
@@ -639,10 +647,10 @@ impl Login {
     /// `GET /access_token`: exchanges a short-lived token for a long-lived one.
     pub(crate) fn exchange_token(&self, tx: &mut Transaction, request: &Request, kind: &str) -> Outcome {
         if param(request, "grant_type").as_deref() != Some(kind) {
-            return Err(invalid(&format!("Param grant_type must be one of {{{kind}}}")));
+            return Err(invalid(Protocol, &format!("Param grant_type must be one of {{{kind}}}")));
         }
         if param(request, "client_secret").as_deref() != Some(CLIENT_SECRET) {
-            return Err(error(400, 1, 0, "Error validating client secret."));
+            return Err(error(State, 400, 1, 0, "Error validating client secret."));
         }
         let token = admit(tx, self.simulator.id(), request, &[])?;
         let long = issue(tx, self.simulator.id(), &token.user, token.scopes, Kind::Long, None);
@@ -652,12 +660,12 @@ impl Login {
     /// `GET /refresh_access_token`: exchanges a long-lived token that is a day old for a new one.
     pub(crate) fn refresh_token(&self, tx: &mut Transaction, request: &Request, kind: &str) -> Outcome {
         if param(request, "grant_type").as_deref() != Some(kind) {
-            return Err(invalid(&format!("Param grant_type must be one of {{{kind}}}")));
+            return Err(invalid(Protocol, &format!("Param grant_type must be one of {{{kind}}}")));
         }
         let token = admit(tx, self.simulator.id(), request, &[])?;
         let age = u64::try_from((tx.now - token.issued_at).num_milliseconds()).unwrap_or(0);
         if !token.is_long || age < tx.settings.renew_after_ms {
-            return Err(error(400, 10, 0, "(#10) The access token must be at least 24 hours old"));
+            return Err(error(Protocol, 400, 10, 0, "(#10) The access token must be at least 24 hours old"));
         }
         let fresh = issue(tx, self.simulator.id(), &token.user, token.scopes, Kind::Long, None);
         Ok(token_response(&fresh, tx.now))
@@ -756,27 +764,30 @@ impl CodeError {
             Self::Expired => "This authorization code has expired.",
         };
         Response::json(400, &json!({ "error_type": "OAuthException", "code": 400, "error_message": message }))
+            .because(State)
     }
 
     /// Creates the refusal in the form of the Graph API.
     pub(crate) fn graph(self) -> Response {
         match self {
             Self::App => error(
+                State,
                 400,
                 101,
                 0,
                 "Error validating application. Cannot get application info due to a system error.",
             ),
-            Self::Secret => error(400, 1, 0, "Error validating client secret."),
+            Self::Secret => error(State, 400, 1, 0, "Error validating client secret."),
             Self::Redirect => error(
+                State,
                 400,
                 100,
                 36_008,
                 "Error validating verification code. Please make sure your redirect_uri is identical to the one you used in the OAuth dialog request",
             ),
-            Self::Unknown => error(400, 100, 0, "Invalid verification code format."),
-            Self::Used => error(400, 100, 36_009, "This authorization code has been used."),
-            Self::Expired => error(400, 100, 36_007, "This authorization code has expired."),
+            Self::Unknown => error(Protocol, 400, 100, 0, "Invalid verification code format."),
+            Self::Used => error(State, 400, 100, 36_009, "This authorization code has been used."),
+            Self::Expired => error(State, 400, 100, 36_007, "This authorization code has expired."),
         }
     }
 }
@@ -869,7 +880,7 @@ pub(crate) fn select(node: &Value, fields: &[Field], kind: &str, names: &[&str])
     for field in fields {
         let Some(value) = node.get(&field.name) else {
             let message = format!("Tried accessing nonexisting field ({}) on node type ({kind})", field.name);
-            return Err(invalid(&message));
+            return Err(invalid(State, &message));
         };
         let value = match value {
             Value::Null => continue,
@@ -914,7 +925,7 @@ pub(crate) fn paged<T>(
         None => 25,
         Some(text) => match text.parse::<usize>() {
             Ok(limit @ 1..=100) => limit,
-            _ => return Err(invalid("Param limit must be a number between 1 and 100")),
+            _ => return Err(invalid(Protocol, "Param limit must be a number between 1 and 100")),
         },
     };
     let cursor = |text: &str| {
@@ -924,7 +935,7 @@ pub(crate) fn paged<T>(
     let place = |name: &str| -> Result<Option<usize>, Response> {
         let Some(text) = param(request, name).filter(|text| !text.is_empty()) else { return Ok(None) };
         let found = cursor(&text).and_then(|id| items.iter().position(|item| key(item) == id));
-        found.map(Some).ok_or_else(|| invalid(&format!("Invalid cursor: {name}")))
+        found.map(Some).ok_or_else(|| invalid(State, &format!("Invalid cursor: {name}")))
     };
     let (start, end) = match (place("after")?, place("before")?) {
         (Some(after), _) => (after + 1, items.len()),
@@ -978,13 +989,13 @@ pub(crate) fn insights(
 ) -> Outcome {
     let asked = list(request, "metric");
     if asked.is_empty() {
-        return Err(error(400, 3001, 1_504_028, "(#3001) No metric was specified to be fetched."));
+        return Err(error(State, 400, 3001, 1_504_028, "(#3001) No metric was specified to be fetched."));
     }
     let mut data = Vec::new();
     for name in &asked {
         let Some(value) = figure(name) else {
             let message = format!("metric[0] must be one of the following values: {}", names.join(", "));
-            return Err(invalid(&message));
+            return Err(invalid(State, &message));
         };
         data.push(json!({
             "name": name,
@@ -1001,7 +1012,7 @@ pub(crate) fn insights(
 /// Spends one unit of a publishing cap.
 pub(crate) fn spend_cap(tx: &mut Transaction, rule: RateLimit, user: &str) -> Result<Quota, Response> {
     tx.spend(rule, user, 1).map_err(|_| {
-        error(400, 9, 2_207_042, "(#9) Application request limit reached: you reached the maximum number of posts that is allowed to be published by API")
+        error(State, 400, 9, 2_207_042, "(#9) Application request limit reached: you reached the maximum number of posts that is allowed to be published by API")
     })
 }
 
@@ -1029,7 +1040,7 @@ pub(crate) fn serve_media(tx: &Transaction, file: &str) -> Response {
 pub(crate) fn account(tx: &Transaction, platform: &str, token: &Token) -> Result<Account, Response> {
     let id = token.page.as_ref().unwrap_or(&token.user);
     account::by_id(tx.store, platform, id)
-        .ok_or_else(|| error(400, 190, 460, "Error validating access token: The session has been invalidated because the user changed their password or Facebook has changed the session for security reasons."))
+        .ok_or_else(|| error(State, 400, 190, 460, "Error validating access token: The session has been invalidated because the user changed their password or Facebook has changed the session for security reasons."))
 }
 
 /// Returns a random text of letters and digits.

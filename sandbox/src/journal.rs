@@ -33,6 +33,9 @@ pub(crate) struct Entry {
     pub(crate) post_ids: Vec<String>,
     /// Fault or hold that applied.
     pub(crate) fault: Option<String>,
+    /// Rule about content by which the platform refused the request, or reported that processing failed.
+    #[serde(default)]
+    pub(crate) rule: Option<String>,
 }
 
 impl Record for Entry {

@@ -14,7 +14,7 @@
 //! | `GET /` | the control panel: the accounts, forms that arm faults, the latest requests, the settings |
 //! | `GET /{platform}/{username}` | a page with the account's posts |
 //! | `GET /{platform}/{username}/{post}` | a page with one post |
-//! | `GET /_journal?account=&platform=&path=&method=&accepted=&fault=&after=` | `{ entries: [{ seq, at, platform, account, method, host, path, status, accepted, post_id, post_ids, fault }] }`: each request of an account, oldest first; `status` is null when no response was sent, `accepted` is true exactly when a post was published |
+//! | `GET /_journal?account=&platform=&path=&method=&accepted=&fault=&after=` | `{ entries: [{ seq, at, platform, account, method, host, path, status, accepted, post_id, post_ids, fault, rule }] }`: each request of an account, oldest first; `status` is null when no response was sent, `accepted` is true exactly when a post was published, `rule` is the key of the rule about content by which the platform refused the request or reported that processing failed |
 //! | `GET /_journal/wait?…&count=1&timeout_ms=30000` | the same once `count` entries match; 408 when they do not in time |
 //! | `POST /_accounts` `{ platform, username?, service? }` | 201 `{ identity, grant, app }`; the account is created if there is none, the grant is new; `service` is the address of the account's Bluesky server, `https://bsky.social` by default |
 //! | `POST /_accounts/{platform}/{username}/tokens/expire` | 204; access tokens issued so far are refused as expired |
@@ -104,7 +104,7 @@ use poem::Endpoint;
 use rate_limit::{Quota, RateLimit, RateWindows};
 use simulator::Simulator;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::File,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
@@ -126,6 +126,19 @@ static SIMULATORS: &[&dyn Simulator] = &[
     &google_business::GoogleBusiness,
     &reddit::Reddit,
 ];
+
+/// Returns the keys of a platform's rules about content that follow from its schemas. Those of its code are arguments of
+/// `Content(…)` there.
+#[must_use]
+pub fn schema_rules(platform: &str) -> BTreeSet<String> {
+    let mut rules = BTreeSet::new();
+    match platform {
+        "x" => x::schema_rules(&mut rules),
+        "bluesky" => bluesky::schema_rules(&mut rules),
+        _ => {}
+    }
+    rules
+}
 
 /// Options of a sandbox.
 #[derive(Clone, Debug)]

@@ -28,6 +28,7 @@ use super::{
     tokens,
 };
 use crate::Identity;
+use crate::exchange::Cause::{self, Protocol, State};
 use chrono::{DateTime, Datelike, Months, Utc};
 use serde_json::{Value, json};
 
@@ -98,13 +99,13 @@ impl Simulator for LinkedIn {
 
     fn refuse(&self, _tx: &mut Transaction, _request: &Request, status: u16) -> Response {
         match status {
-            400 => invalid("The post was refused on purpose."),
+            400 => invalid(State, "The post was refused on purpose."),
             401 => expired(),
             403 => forbidden("posts.CREATE"),
-            429 => error(429, "TOO_MANY_REQUESTS", 101, "Too many requests, try again in a moment.")
+            429 => error(State, 429, "TOO_MANY_REQUESTS", 101, "Too many requests, try again in a moment.")
                 .with("retry-after", 1),
-            503 => error(503, "SERVICE_UNAVAILABLE", 0, "Service Unavailable"),
-            _ => error(500, "INTERNAL_SERVER_ERROR", 0, "Internal Server Error"),
+            503 => error(State, 503, "SERVICE_UNAVAILABLE", 0, "Service Unavailable"),
+            _ => error(State, 500, "INTERNAL_SERVER_ERROR", 0, "Internal Server Error"),
         }
     }
 
@@ -195,7 +196,7 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
 fn not_routed(request: &Request, path: &[&str]) -> Outcome {
     Err(match path {
         ["rest", "images" | "videos" | "documents"] if request.method == "POST" => {
-            invalid(&format!("there is no action {}", request.query("action").unwrap_or_default()))
+            invalid(Protocol, &format!("there is no action {}", request.query("action").unwrap_or_default()))
         }
         ["rest", ..] => missing("No virtual resource found"),
         _ => missing("There is no such resource."),
@@ -207,6 +208,7 @@ fn not_routed(request: &Request, path: &[&str]) -> Outcome {
 fn check_version(now: DateTime<Utc>, request: &Request) -> Result<(), Response> {
     let Some(version) = request.header("linkedin-version") else {
         return Err(error(
+            State,
             400,
             "VERSION_MISSING",
             0,
@@ -221,7 +223,7 @@ fn check_version(now: DateTime<Utc>, request: &Request) -> Result<(), Response> 
         Some(number) if (oldest..=newest).contains(&number) && (1..=11).contains(&(number % 100)) => Ok(()),
         _ => {
             let message = format!("Requested version {version} is not active");
-            Err(error(426, "NONEXISTENT_VERSION", 0, &message))
+            Err(error(State, 426, "NONEXISTENT_VERSION", 0, &message))
         }
     }
 }
@@ -355,7 +357,7 @@ fn view(account: &Account) -> Value {
 fn roles(_: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     caller.check_may(&["rw_organization_admin", "r_organization_admin"], "organizationAcls")?;
     if request.query("q") != Some("roleAssignee") {
-        return Err(invalid("q has to be roleAssignee"));
+        return Err(invalid(Protocol, "q has to be roleAssignee"));
     }
     let role = request.query("role").unwrap_or("ADMINISTRATOR");
     let is_theirs = role == "ADMINISTRATOR" && request.query("state").unwrap_or("APPROVED") == "APPROVED";
@@ -387,7 +389,7 @@ fn organizations(_: &mut Transaction, request: &Request, caller: &Caller) -> Out
     caller.check_may(&["rw_organization_admin", "r_organization_admin"], "organizations")?;
     let id = page_of(&caller.account);
     let asked = request.query("ids").and_then(|ids| ids.strip_prefix("List(")?.strip_suffix(')'));
-    let asked = asked.ok_or_else(|| invalid("ids has to be List(…)"))?;
+    let asked = asked.ok_or_else(|| invalid(Protocol, "ids has to be List(…)"))?;
     let results: serde_json::Map<String, Value> = asked
         .split(',')
         .filter(|one| *one == id)
@@ -399,9 +401,11 @@ fn organizations(_: &mut Transaction, request: &Request, caller: &Caller) -> Out
 /// Admits a request: checks its token, its scopes and the day's limit.
 fn admit(tx: &mut Transaction, request: &Request, scopes: &[&str]) -> Result<Caller, Response> {
     let token = request.bearer().and_then(|token| tokens::find(tx, ID, token));
-    let token = token.ok_or_else(|| error(401, "INVALID_ACCESS_TOKEN", 65_600, "Invalid access token"))?;
+    let token =
+        token.ok_or_else(|| error(State, 401, "INVALID_ACCESS_TOKEN", 65_600, "Invalid access token"))?;
     if token.is_revoked {
         return Err(error(
+            State,
             401,
             "REVOKED_ACCESS_TOKEN",
             65_601,
@@ -435,7 +439,7 @@ impl Caller {
         match author.rsplit_once(':') {
             Some(("urn:li:person", id)) => Ok(id == self.account.id && self.may(&[member])),
             Some(("urn:li:organization", id)) => Ok(id == page_of(&self.account) && self.may(&[page])),
-            _ => Err(invalid(&format!("\"{author}\" is no author"))),
+            _ => Err(invalid(State, &format!("\"{author}\" is no author"))),
         }
     }
 
@@ -472,38 +476,42 @@ impl Caller {
 }
 
 fn expired() -> Response {
-    error(401, "EXPIRED_ACCESS_TOKEN", 65_602, "The token used in the request has expired")
+    error(State, 401, "EXPIRED_ACCESS_TOKEN", 65_602, "The token used in the request has expired")
 }
 
 fn forbidden(what: &str) -> Response {
-    error(403, "ACCESS_DENIED", 100, &format!("Not enough permissions to access: {what}"))
+    error(State, 403, "ACCESS_DENIED", 100, &format!("Not enough permissions to access: {what}"))
 }
 
 fn throttled() -> Response {
     let message =
         "Resource level throttle APPLICATION_AND_MEMBER DAY limit for calls to this resource is reached.";
-    error(429, "TOO_MANY_REQUESTS", 101, message)
+    error(State, 429, "TOO_MANY_REQUESTS", 101, message)
 }
 
 fn missing(message: &str) -> Response {
-    error(404, "NOT_FOUND", 0, message)
+    error(State, 404, "NOT_FOUND", 0, message)
 }
 
-fn invalid(message: &str) -> Response {
-    error(400, "ILLEGAL_ARGUMENT", 0, message)
+fn invalid(cause: Cause, message: &str) -> Response {
+    error(cause, 400, "ILLEGAL_ARGUMENT", 0, message)
 }
 
-fn error(status: u16, code: &str, service: u32, message: &str) -> Response {
+fn error(cause: Cause, status: u16, code: &str, service: u32, message: &str) -> Response {
     let mut body = json!({ "status": status, "code": code, "message": message });
     if service > 0 {
         body["serviceErrorCode"] = json!(service);
     }
-    Response::json(status, &body)
+    Response::json(status, &body).because(cause)
 }
 
 /// Returns the body, which has to be JSON.
 fn body(request: &Request) -> Result<Value, Response> {
-    request.json().ok().filter(Value::is_object).ok_or_else(|| invalid("Cannot parse request entity"))
+    request
+        .json()
+        .ok()
+        .filter(Value::is_object)
+        .ok_or_else(|| invalid(Protocol, "Cannot parse request entity"))
 }
 
 /// Returns one page of a list.
@@ -511,7 +519,7 @@ fn paged(request: &Request, all: Vec<Value>) -> Outcome {
     let number = |name: &str, otherwise: usize| match request.query(name).map(str::parse::<usize>) {
         None => Ok(otherwise),
         Some(Ok(number)) => Ok(number),
-        Some(Err(_)) => Err(invalid(&format!("{name} has to be a number"))),
+        Some(Err(_)) => Err(invalid(Protocol, &format!("{name} has to be a number"))),
     };
     let (start, count) = (number("start", 0)?, number("count", 10)?.clamp(1, 100));
     let total = all.len();

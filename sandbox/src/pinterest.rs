@@ -25,6 +25,7 @@ use super::{
     store::Record,
     tokens,
 };
+use crate::exchange::Cause::{self, Protocol, State};
 use crate::{Identity, files::Upload};
 use access::Realm;
 use chrono::{DateTime, Utc};
@@ -106,7 +107,7 @@ impl Simulator for Pinterest {
 
     fn refuse(&self, tx: &mut Transaction, _request: &Request, status: u16) -> Response {
         match status {
-            400 => invalid("the pin was refused on purpose"),
+            400 => invalid(State, "the pin was refused on purpose"),
             401 => unauthorized(),
             403 => forbidden(),
             429 => throttled(
@@ -118,8 +119,8 @@ impl Simulator for Pinterest {
                 },
                 tx.now,
             ),
-            503 => error(503, 4197, "The endpoint is temporarily unavailable."),
-            _ => error(500, 0, "Sorry! Something went wrong on our end."),
+            503 => error(State, 503, 4197, "The endpoint is temporarily unavailable."),
+            _ => error(State, 500, 0, "Sorry! Something went wrong on our end."),
         }
     }
 
@@ -165,7 +166,7 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
         // The answer of the edge, not of the API.
         _ if request.is_too_large => {
             let html = "<html><head><title>413 Request Entity Too Large</title></head></html>";
-            return Err(Response::bytes(413, "text/html", html.into()));
+            return Err(Response::bytes(413, "text/html", html.into()).because(Protocol));
         }
         _ => {}
     }
@@ -192,9 +193,9 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
 fn not_routed(path: &[&str]) -> Outcome {
     Err(match path {
         ["oauth", "token"] | ["user_account"] | ["boards" | "pins" | "media", ..] => {
-            error(405, 5, "Method not allowed.")
+            error(State, 405, 5, "Method not allowed.")
         }
-        _ => error(404, 404, "The requested resource was not found."),
+        _ => error(State, 404, 404, "The requested resource was not found."),
     })
 }
 
@@ -259,10 +260,10 @@ fn token(tx: &mut Transaction, request: &Request) -> Outcome {
     }
     let kind = request.field("grant_type").unwrap_or_default().to_owned();
     let issued = login.token(tx, request).map_err(|refusal| match refusal {
-        TokenError::InvalidCode => error(400, 283, "The authorization grant is invalid"),
-        TokenError::InvalidRefreshToken => error(401, 283, "The authorization grant is invalid"),
+        TokenError::InvalidCode => error(State, 400, 283, "The authorization grant is invalid"),
+        TokenError::InvalidRefreshToken => error(State, 401, 283, "The authorization grant is invalid"),
         TokenError::UnsupportedGrantType => {
-            invalid("grant_type has to be authorization_code or refresh_token")
+            invalid(Protocol, "grant_type has to be authorization_code or refresh_token")
         }
     })?;
     Ok(Response::json(
@@ -285,7 +286,7 @@ fn revoke(request: &Request) -> Outcome {
     if !Realm::of(request).login().has_client_credentials(request) {
         return Err(unauthorized());
     }
-    Err(error(403, 29, "You are not permitted to access that resource."))
+    Err(error(State, 403, 29, "You are not permitted to access that resource."))
 }
 
 /// `GET /v5/user_account`.
@@ -322,6 +323,7 @@ fn admit(
     let account = account::by_id(tx.store, ID, &token.user).ok_or_else(unauthorized)?;
     if let Some(scope) = token.missing_scope(scopes) {
         return Err(error(
+            State,
             401,
             3,
             &format!("Your token does not have the required scopes: it lacks {scope}."),
@@ -345,40 +347,41 @@ fn rate_limited(response: Response, quota: Quota, now: DateTime<Utc>) -> Respons
 }
 
 fn throttled(quota: Quota, now: DateTime<Utc>) -> Response {
-    rate_limited(error(429, 8, "This request exceeded a rate limit."), quota, now)
+    rate_limited(error(State, 429, 8, "This request exceeded a rate limit."), quota, now)
 }
 
 fn unauthorized() -> Response {
-    error(401, 2, "Authentication failed.")
+    error(State, 401, 2, "Authentication failed.")
 }
 
 fn forbidden() -> Response {
-    error(403, 29, "You are not permitted to access that resource.")
+    error(State, 403, 29, "You are not permitted to access that resource.")
 }
 
-fn invalid(what: &str) -> Response {
-    error(400, 1, &format!("Invalid request: {what}"))
+fn invalid(cause: Cause, what: &str) -> Response {
+    error(cause, 400, 1, &format!("Invalid request: {what}"))
 }
 
-fn error(status: u16, code: u32, message: &str) -> Response {
-    Response::json(status, &json!({ "status": "failure", "code": code, "message": message }))
+fn error(cause: Cause, status: u16, code: u32, message: &str) -> Response {
+    Response::json(status, &json!({ "status": "failure", "code": code, "message": message })).because(cause)
 }
 
 /// Returns the body, which has to be JSON.
 fn body(request: &Request) -> Result<Value, Response> {
-    let value = request.json().map_err(|error| invalid(&format!("the body is no JSON: {error}")))?;
-    if value.is_object() { Ok(value) } else { Err(invalid("the body has to be an object")) }
+    let value =
+        request.json().map_err(|error| invalid(Protocol, &format!("the body is no JSON: {error}")))?;
+    if value.is_object() { Ok(value) } else { Err(invalid(Protocol, "the body has to be an object")) }
 }
 
-/// Returns a text member after checking its length.
-fn text(body: &Value, name: &str, max: usize) -> Result<Option<String>, Response> {
+/// Returns a text member after checking its length, whose excess has this cause.
+fn text(body: &Value, name: &str, max: usize, cause: Cause) -> Result<Option<String>, Response> {
     match &body[name] {
         Value::Null => Ok(None),
         Value::String(text) if text.chars().count() > max => {
-            Err(invalid(&format!("'{name}' is too long, constraint: maxLength={max}")))
+            Err(invalid(cause, &format!("'{name}' is too long, constraint: maxLength={max}")))
         }
         Value::String(text) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
-        other => Err(invalid(&format!("'{name}': {other} is not of type 'string'"))),
+        other => Err(invalid(Protocol, &format!("'{name}': {other} is not of type 'string'"))),
     }
 }
 
@@ -388,8 +391,8 @@ fn is_number(text: &str) -> bool {
 
 /// Returns an id of a body.
 fn number(body: &Value, name: &str) -> Result<Option<String>, Response> {
-    match text(body, name, 64)? {
-        Some(id) if !is_number(&id) => Err(invalid(&format!("'{id}' does not match '^\\d+$'"))),
+    match text(body, name, 64, Protocol)? {
+        Some(id) if !is_number(&id) => Err(invalid(Protocol, &format!("'{id}' does not match '^\\d+$'"))),
         id => Ok(id),
     }
 }
@@ -403,12 +406,13 @@ fn paged<T>(
     let size = match request.query("page_size").map(str::parse::<usize>) {
         None => 25,
         Some(Ok(size @ 1..=250)) => size,
-        Some(_) => return Err(invalid("page_size has to be 1 to 250")),
+        Some(_) => return Err(invalid(Protocol, "page_size has to be 1 to 250")),
     };
     let skip = match request.query("bookmark") {
         None => 0,
         Some(mark) => {
-            let last = mark.strip_prefix("b1.").ok_or_else(|| invalid("the bookmark is none of ours"))?;
+            let last =
+                mark.strip_prefix("b1.").ok_or_else(|| invalid(State, "the bookmark is none of ours"))?;
             all.iter().position(|item| id(item) == last).map_or(0, |at| at + 1)
         }
     };

@@ -2,7 +2,7 @@
 
 use super::{
     Sandbox, account,
-    exchange::{BodyMode, Message, Request, Response},
+    exchange::{BodyMode, Cause, Message, Request, Response},
     fault::{self, Kind},
     fetch,
     hold::{PendingRequest, When},
@@ -97,6 +97,7 @@ async fn process(sandbox: &Sandbox, simulator: &'static dyn Simulator, request: 
             post_id: None,
             post_ids: Vec::new(),
             fault: None,
+            rule: None,
         },
     );
 
@@ -115,7 +116,9 @@ async fn process(sandbox: &Sandbox, simulator: &'static dyn Simulator, request: 
         let mut response = match (tx.settings.refusal(host, path), tx.settings.recorded(host, path)) {
             (Some(status), _) => simulator.refuse(tx, &request, status),
             (None, Some(recorded)) => recorded.response(),
-            (None, None) if request.has_control_characters() => simulator.refuse(tx, &request, 400),
+            (None, None) if request.has_control_characters() => {
+                simulator.refuse(tx, &request, 400).because(Cause::Content("control_characters"))
+            }
             (None, None) => simulator.respond(tx, &request),
         };
         // A fault after acceptance does not apply when nothing was accepted.
@@ -201,6 +204,7 @@ impl<'a> JournalEntryGuard<'a> {
         entry.accepted = !response.published.is_empty();
         entry.post_id = response.published.first().cloned();
         entry.post_ids.clone_from(&response.published);
+        entry.rule = response.rule().map(str::to_owned);
         if let Some(fault) = &response.fault {
             entry.fault = Some(fault.word.to_owned());
         }

@@ -3,6 +3,7 @@
 //! below a path.
 
 use super::exchange::Response;
+use crate::exchange::Cause;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -73,7 +74,7 @@ impl Recorded {
             ),
         };
         let body: Value = serde_json::from_str(body).expect("it was recorded");
-        Response::json(status, &body)
+        Response::json(status, &body).because(Cause::State)
     }
 }
 
@@ -82,7 +83,9 @@ fn challenge() -> Response {
     let page = "<!DOCTYPE html><html lang=\"en-US\"><head><title>Just a moment...</title>\
                 <meta http-equiv=\"Content-Type\" content=\"text/html; charset=UTF-8\"></head>\
                 <body><noscript>Enable JavaScript and cookies to continue</noscript></body></html>";
-    Response::bytes(403, "text/html; charset=UTF-8", page.into()).with("cf-mitigated", "challenge")
+    Response::bytes(403, "text/html; charset=UTF-8", page.into())
+        .because(Cause::State)
+        .with("cf-mitigated", "challenge")
 }
 
 /// Creates the page that nginx, and edges that are built on it, show for an error.
@@ -91,5 +94,5 @@ fn edge(status: u16, title: &str) -> Response {
         "<html>\r\n<head><title>{title}</title></head>\r\n<body>\r\n<center><h1>{title}</h1></center>\r\n\
          <hr><center>cloudflare</center>\r\n</body>\r\n</html>\r\n"
     );
-    Response::bytes(status, "text/html", page.into())
+    Response::bytes(status, "text/html", page.into()).because(Cause::State)
 }

@@ -22,6 +22,7 @@ use super::{
     tokens::{self, Rotation, TokenPolicy},
 };
 use crate::Identity;
+use crate::exchange::Cause::{self, State};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
@@ -128,7 +129,8 @@ impl Simulator for Reddit {
                     "error_type": "SUBMIT_VALIDATION_ERROR",
                     "reason": "SUBMIT_VALIDATION_TITLE_BLACKLISTED_STRING",
                 }),
-            ),
+            )
+            .because(State),
             401 => unauthorized(),
             403 => forbidden(None),
             429 => throttled(1),
@@ -136,7 +138,8 @@ impl Simulator for Reddit {
                 status,
                 "text/html; charset=utf-8",
                 "<!doctype html><title>Ow!</title><h2>all of our servers are busy right now</h2>".into(),
-            ),
+            )
+            .because(State),
         }
     }
 
@@ -302,7 +305,7 @@ fn has_own_agent(request: &Request) -> bool {
 fn blocked() -> Response {
     let html = "<!doctype html><body class=theme-beta><h1>whoa there, pardner!</h1><p>You've been blocked by \
                 network security.</p>";
-    Response::bytes(403, "text/html; charset=utf-8", html.into())
+    Response::bytes(403, "text/html; charset=utf-8", html.into()).because(State)
 }
 
 /// Admits a request: checks its token, its scope and the rate limit.
@@ -328,8 +331,8 @@ impl Caller {
     }
 
     /// Creates a refusal of the request's content, which has status 200.
-    fn refuse(&self, tx: &Transaction, code: &str, words: &str, field: &str) -> Response {
-        self.reply(tx, &json!({ "json": { "errors": [[code, words, field]] } }))
+    fn refuse(&self, tx: &Transaction, cause: Cause, code: &str, words: &str, field: &str) -> Response {
+        self.reply(tx, &json!({ "json": { "errors": [[code, words, field]] } })).because(cause)
     }
 
     /// Spends one of the account's posts and comments.
@@ -365,7 +368,7 @@ fn windowed(response: Response, quota: Quota, rest: u64) -> Response {
 
 fn throttled(rest: u64) -> Response {
     let html = "<!doctype html><title>Too Many Requests</title><h1>whoa there, pardner!</h1>";
-    Response::bytes(429, "text/html; charset=utf-8", html.into()).with("retry-after", rest)
+    Response::bytes(429, "text/html; charset=utf-8", html.into()).because(State).with("retry-after", rest)
 }
 
 fn unauthorized() -> Response {
@@ -377,11 +380,11 @@ fn forbidden(reason: Option<&str>) -> Response {
     if let Some(reason) = reason {
         body["reason"] = json!(reason);
     }
-    Response::json(403, &body)
+    Response::json(403, &body).because(State)
 }
 
 fn error(status: u16, message: &str) -> Response {
-    Response::json(status, &json!({ "message": message, "error": status }))
+    Response::json(status, &json!({ "message": message, "error": status })).because(State)
 }
 
 /// Returns one page of a listing, newest first; `after` names the last item of the page before.

@@ -16,6 +16,7 @@ use super::{
     tokens,
 };
 use crate::Identity;
+use crate::exchange::Cause::{Protocol, State};
 use poem::http::Method;
 use serde_json::json;
 
@@ -206,10 +207,10 @@ fn admit(tx: &Transaction, request: &Request, scopes: &[&str]) -> Result<Account
 fn app_token(request: &Request) -> Outcome {
     let get = |name: &str| graph::param(request, name).unwrap_or_default();
     if get("grant_type") != "client_credentials" {
-        return Err(graph::invalid("Param grant_type must be one of {client_credentials}"));
+        return Err(graph::invalid(Protocol, "Param grant_type must be one of {client_credentials}"));
     }
     if get("client_id") != CLIENT_ID || get("client_secret") != tokens::CLIENT_SECRET {
-        return Err(graph::error(400, 1, 0, "Error validating client secret."));
+        return Err(graph::error(State, 400, 1, 0, "Error validating client secret."));
     }
     let token = format!("TH|{CLIENT_ID}|{}", graph::random());
     Ok(Response::json(200, &json!({ "access_token": token, "token_type": "bearer" })))

@@ -21,6 +21,7 @@ use super::{
     tokens,
 };
 use crate::Identity;
+use crate::exchange::Cause::{self, Protocol, State};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
@@ -86,19 +87,20 @@ impl Simulator for TikTok {
 
     fn refuse(&self, _tx: &mut Transaction, request: &Request, status: u16) -> Response {
         if request.host == "open-upload.tiktokapis.com" {
-            return Response::empty(status);
+            return Response::empty(status).because(State);
         }
         match status {
-            400 => refusal(400, "invalid_param", "The request was refused on purpose."),
+            400 => refusal(State, 400, "invalid_param", "The request was refused on purpose."),
             401 => unauthorized(),
             403 => refusal(
+                State,
                 403,
                 "spam_risk_user_banned_from_posting",
                 "The user is banned from making new posts.",
             ),
             // The header is not documented; it is sent so that clients retry soon.
             429 => throttled().with("retry-after", 2),
-            _ => refusal(status, "internal_error", "Something went wrong. Please try again later."),
+            _ => refusal(State, status, "internal_error", "Something went wrong. Please try again later."),
         }
     }
 
@@ -153,13 +155,13 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
         ("POST", ["oauth", "token"]) => return oauth::token(tx, request),
         ("POST", ["oauth", "revoke"]) => return oauth::revoke(tx, request),
         _ if request.is_too_large => {
-            return Err(refusal(400, "invalid_params", "The request is too large."));
+            return Err(refusal(Protocol, 400, "invalid_params", "The request is too large."));
         }
         // Its scope depends on its body.
         ("POST", ["post", "publish", "content", "init"]) => return publish::photos(tx, request),
         _ => {}
     }
-    routes! { tx, request, path, admit, Err(refusal(404, "unsupported_path", "Unsupported path(Janus)"));
+    routes! { tx, request, path, admit, Err(refusal(Protocol, 404, "unsupported_path", "Unsupported path(Janus)"));
         "GET"    ["user", "info"]                              => (PROFILE, DISPLAY) me();
         "POST"   ["video", "list"]                             => (LIST, DISPLAY)    videos::list();
         "POST"   ["video", "query"]                            => (LIST, DISPLAY)    videos::query();
@@ -253,6 +255,7 @@ fn admit(
     let (Some(token), Some(account)) = (token, account) else { return Err(unauthorized()) };
     if !scopes.iter().any(|scope| token.scopes.iter().any(|granted| granted == scope)) {
         return Err(refusal(
+            State,
             401,
             "scope_not_authorized",
             &format!(
@@ -266,17 +269,17 @@ fn admit(
 }
 
 fn unauthorized() -> Response {
-    refusal(401, "access_token_invalid", "The access token is invalid or not found in the request.")
+    refusal(State, 401, "access_token_invalid", "The access token is invalid or not found in the request.")
 }
 
 fn throttled() -> Response {
-    refusal(429, "rate_limit_exceeded", "The API rate limit was exceeded. Please try again later.")
+    refusal(State, 429, "rate_limit_exceeded", "The API rate limit was exceeded. Please try again later.")
 }
 
 /// Creates a refusal in the shape of all data calls.
-fn refusal(status: u16, code: &str, message: &str) -> Response {
+fn refusal(cause: Cause, status: u16, code: &str, message: &str) -> Response {
     let error = json!({ "code": code, "message": message, "log_id": log() });
-    Response::json(status, &json!({ "data": {}, "error": error }))
+    Response::json(status, &json!({ "data": {}, "error": error })).because(cause)
 }
 
 /// Creates a success in the shape of all data calls.
@@ -294,13 +297,13 @@ fn body(request: &Request, wrong: &str) -> Result<Value, Response> {
         return Ok(json!({}));
     }
     if request.mime() != Some("application/json") {
-        return Err(refusal(400, wrong, "Content-Type has to be application/json."));
+        return Err(refusal(Protocol, 400, wrong, "Content-Type has to be application/json."));
     }
     request
         .json()
         .ok()
         .filter(Value::is_object)
-        .ok_or_else(|| refusal(400, wrong, "The request body is no JSON object."))
+        .ok_or_else(|| refusal(Protocol, 400, wrong, "The request body is no JSON object."))
 }
 
 /// `GET /v2/user/info/`: the requested fields, each with its own scope.
@@ -308,7 +311,7 @@ fn me(tx: &mut Transaction, request: &Request, account: &Account) -> Outcome {
     let token = request.bearer().and_then(|token| tokens::find(tx, ID, token)).ok_or_else(unauthorized)?;
     let fields = request.query("fields").unwrap_or_default();
     if fields.is_empty() {
-        return Err(refusal(400, "invalid_params", "The fields parameter is required."));
+        return Err(refusal(Protocol, 400, "invalid_params", "The fields parameter is required."));
     }
     let mut user = json!({});
     for field in fields.split(',').map(str::trim) {
@@ -325,10 +328,18 @@ fn me(tx: &mut Transaction, request: &Request, account: &Account) -> Outcome {
             "is_verified" => ("user.info.profile", json!(false)),
             "follower_count" | "following_count" | "likes_count" => ("user.info.stats", json!(0)),
             "video_count" => ("user.info.stats", json!(publish::by(tx, &account.id).count())),
-            _ => return Err(refusal(400, "invalid_params", &format!("Field {field} is not supported."))),
+            _ => {
+                return Err(refusal(
+                    Protocol,
+                    400,
+                    "invalid_params",
+                    &format!("Field {field} is not supported."),
+                ));
+            }
         };
         if !token.scopes.iter().any(|granted| granted == scope) {
             return Err(refusal(
+                State,
                 401,
                 "scope_not_authorized",
                 &format!("The user did not authorize the scope required for {field}: {scope}."),

@@ -22,6 +22,7 @@ use super::{
     tokens,
 };
 use crate::Identity;
+use crate::exchange::Cause::{self, Protocol, State};
 use chrono::{DateTime, Utc};
 use poem::http::Method;
 use serde_json::{Value, json};
@@ -83,17 +84,18 @@ impl Simulator for X {
 
     fn refuse(&self, tx: &mut Transaction, _request: &Request, status: u16) -> Response {
         match status {
-            400 => invalid("text", "", "The text was refused on purpose."),
+            400 => invalid(State, "text", "", "The text was refused on purpose."),
             401 => unauthorized(),
-            403 => not_permitted(),
+            403 => not_permitted(State),
             429 => throttled(Quota {
                 limit: CREATE.limit,
                 remaining: 0,
                 reset: tx.now + tx.settings.throttle(),
                 seconds: QUARTER,
             }),
-            503 => problem(503, "Service Unavailable", "Service Unavailable"),
+            503 => problem(State, 503, "Service Unavailable", "Service Unavailable"),
             _ => problem(
+                State,
                 500,
                 "Internal Server Error",
                 "Something is broken. This is usually a temporary error.",
@@ -151,7 +153,7 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
         ("POST", ["oauth2", "token"]) => return oauth::token(tx, request),
         ("POST", ["oauth2", "revoke"]) => return oauth::revoke(tx, request),
         _ if request.is_too_large => {
-            return Err(problem(413, "Payload Too Large", "The request is too large."));
+            return Err(problem(Protocol, 413, "Payload Too Large", "The request is too large."));
         }
         _ => {}
     }
@@ -259,7 +261,7 @@ fn admit(
                 "type": "https://api.x.com/2/problems/unsupported-authentication",
                 "status": 403,
             }),
-        ));
+        ).because(State));
     }
     let token =
         request.bearer().and_then(|token| tokens::find(tx, ID, token)).filter(|token| token.is_valid(tx.now));
@@ -275,7 +277,8 @@ fn admit(
                 "type": "https://api.x.com/2/problems/client-forbidden",
                 "status": 403,
             }),
-        ));
+        )
+        .because(State));
     }
     tx.quota = Some(tx.spend(rule, &account.id, 1).map_err(throttled)?);
     Ok(account)
@@ -289,7 +292,7 @@ fn rate_limited(response: Response, quota: Quota) -> Response {
 }
 
 fn throttled(quota: Quota) -> Response {
-    rate_limited(problem(429, "Too Many Requests", "Too Many Requests"), quota)
+    rate_limited(problem(State, 429, "Too Many Requests", "Too Many Requests"), quota)
 }
 
 fn not_found() -> Response {
@@ -297,14 +300,15 @@ fn not_found() -> Response {
         404,
         &json!({ "title": "Not Found", "type": "about:blank", "status": 404, "detail": "Not Found" }),
     )
+    .because(State)
 }
 
 fn unauthorized() -> Response {
-    problem(401, "Unauthorized", "Unauthorized")
+    problem(State, 401, "Unauthorized", "Unauthorized")
 }
 
-fn not_permitted() -> Response {
-    problem(403, "Forbidden", "You are not permitted to perform this action.")
+fn not_permitted(cause: Cause) -> Response {
+    problem(cause, 403, "Forbidden", "You are not permitted to perform this action.")
 }
 
 /// The refusal of a reply to or a quote of another's post; recorded in July and October 2026.
@@ -317,14 +321,15 @@ fn uninvited() -> Response {
             "type": "https://api.x.com/2/problems/not-authorized-for-resource",
         }),
     )
+    .because(State)
 }
 
-fn problem(status: u16, title: &str, detail: &str) -> Response {
+fn problem(cause: Cause, status: u16, title: &str, detail: &str) -> Response {
     let body = json!({ "title": title, "detail": detail, "type": "about:blank", "status": status });
-    Response { mime: "application/problem+json", ..Response::json(status, &body) }
+    Response { mime: "application/problem+json", ..Response::json(status, &body) }.because(cause)
 }
 
-fn invalid(parameter: &str, value: &str, message: &str) -> Response {
+fn invalid(cause: Cause, parameter: &str, value: &str, message: &str) -> Response {
     let body = json!({
         "errors": [{ "parameters": { parameter: [value] }, "message": message }],
         "title": "Invalid Request",
@@ -332,12 +337,18 @@ fn invalid(parameter: &str, value: &str, message: &str) -> Response {
         "type": "https://api.x.com/2/problems/invalid-request",
         "status": 400,
     });
-    Response { mime: "application/problem+json", ..Response::json(400, &body) }
+    Response { mime: "application/problem+json", ..Response::json(400, &body) }.because(cause)
+}
+
+/// Adds the keys of the rules about content in the schemas.
+pub(super) fn schema_rules(rules: &mut std::collections::BTreeSet<String>) {
+    posts::rules(rules);
+    media::rules(rules);
 }
 
 impl From<Issue> for Response {
     fn from(issue: Issue) -> Self {
-        invalid(&issue.member, &issue.value, &issue.message)
+        invalid(issue.cause, &issue.member, &issue.value, &issue.message)
     }
 }
 
@@ -345,13 +356,15 @@ impl From<Issue> for Response {
 fn body(request: &Request, schema: &Value) -> Result<Value, Response> {
     if request.mime() != Some("application/json") {
         return Err(invalid(
+            Protocol,
             "content-type",
             request.mime().unwrap_or_default(),
             "The body has to be application/json.",
         ));
     }
-    let value =
-        request.json().map_err(|error| invalid("body", "", &format!("The body is no JSON: {error}")))?;
+    let value = request
+        .json()
+        .map_err(|error| invalid(Protocol, "body", "", &format!("The body is no JSON: {error}")))?;
     super::schema::check(schema, &value)?;
     Ok(value)
 }

@@ -23,6 +23,7 @@ use super::{
     store::Record,
 };
 use crate::Identity;
+use crate::exchange::Cause::{self, Protocol, State};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
 use poem::http::Method;
@@ -126,13 +127,13 @@ impl Simulator for YouTube {
 
     fn refuse(&self, _tx: &mut Transaction, _request: &Request, status: u16) -> Response {
         match status {
-            400 => refusal(400, "invalidVideoMetadata", "The request metadata is invalid."),
+            400 => refusal(State, 400, "invalidVideoMetadata", "The request metadata is invalid."),
             401 => google::unauthenticated(),
-            403 => refusal(403, "forbidden", "The request might not be properly authorized."),
+            403 => refusal(State, 403, "forbidden", "The request might not be properly authorized."),
             // The header is not documented; it is sent so that clients retry soon.
-            429 => refusal(429, "rateLimitExceeded", "Rate Limit Exceeded").with("retry-after", 2),
-            503 => refusal(503, "backendError", "Backend Error"),
-            _ => refusal(500, "internalError", "Internal error encountered."),
+            429 => refusal(State, 429, "rateLimitExceeded", "Rate Limit Exceeded").with("retry-after", 2),
+            503 => refusal(State, 503, "backendError", "Backend Error"),
+            _ => refusal(State, 500, "internalError", "Internal error encountered."),
         }
     }
 
@@ -179,7 +180,9 @@ impl Simulator for YouTube {
 /// Routes a request. Each row names the scopes, one of which is enough, and the units of the daily quota.
 fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
     match (request.method.as_str(), path) {
-        _ if request.is_too_large => return Err(refusal(413, "uploadTooLarge", "The request is too large.")),
+        _ if request.is_too_large => {
+            return Err(refusal(Protocol, 413, "uploadTooLarge", "The request is too large."));
+        }
         // Uploads, figures and reports have quotas of their own.
         ("POST", ["upload", "youtube", "v3", "videos"]) => return videos::insert(tx, request),
         ("PUT", ["upload", "youtube", "v3", "videos"]) => return videos::resume(tx, request),
@@ -187,7 +190,7 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
         ("GET", ["v2", "reports"]) => return videos::report(tx, request),
         _ => {}
     }
-    let missing = || Err(refusal(404, "notFound", "The requested URL was not found on this server."));
+    let missing = || Err(refusal(State, 404, "notFound", "The requested URL was not found on this server."));
     routes! { tx, request, path, admit, missing();
         "POST"   ["upload", "youtube", "v3", "thumbnails", "set"] => (UPLOAD, 50)  videos::thumbnail();
         "POST"   ["upload", "youtube", "v3", "captions"]          => (COMMENT, 400) captions::insert();
@@ -325,7 +328,8 @@ fn spend_insert(tx: &mut Transaction, rule: RateLimit) -> Result<(), Response> {
                 },
             }],
         } }),
-    ))
+    )
+    .because(State))
 }
 
 /// Spends units of the project's quota.
@@ -333,7 +337,7 @@ fn spend(tx: &mut Transaction, rule: RateLimit, who: &str, cost: u64) -> Result<
     let message = "The request cannot be completed because you have exceeded your <a href=\"/youtube/v3/getting-started#quota\">quota</a>.";
     match tx.spend(rule, who, cost) {
         Ok(_) => Ok(()),
-        Err(_) => Err(error(403, "youtube.quota", "quotaExceeded", message)),
+        Err(_) => Err(error(State, 403, "youtube.quota", "quotaExceeded", message)),
     }
 }
 
@@ -358,17 +362,19 @@ fn insufficient() -> Response {
             }],
         } }),
     )
+    .because(State)
     .with("www-authenticate", "Bearer realm=\"https://accounts.google.com/\", error=\"insufficient_scope\"")
 }
 
 /// Creates a refusal.
-fn refusal(status: u16, reason: &str, message: &str) -> Response {
-    error(status, "youtube.api", reason, message)
+fn refusal(cause: Cause, status: u16, reason: &str, message: &str) -> Response {
+    error(cause, status, "youtube.api", reason, message)
 }
 
-fn error(status: u16, domain: &str, reason: &str, message: &str) -> Response {
+fn error(cause: Cause, status: u16, domain: &str, reason: &str, message: &str) -> Response {
     let inner = json!({ "message": message, "domain": domain, "reason": reason });
     Response::json(status, &json!({ "error": { "code": status, "message": message, "errors": [inner] } }))
+        .because(cause)
 }
 
 /// Returns the requested parts, which are required.
@@ -380,10 +386,10 @@ fn parts(request: &Request, known: &[&str]) -> Result<Vec<String>, Response> {
         .filter(|part| !part.is_empty())
         .collect();
     if parts.is_empty() {
-        return Err(error(400, "global", "required", "Required parameter: part"));
+        return Err(error(Protocol, 400, "global", "required", "Required parameter: part"));
     }
     match parts.iter().find(|part| !known.contains(&part.as_str())) {
-        Some(part) => Err(error(400, "youtube.part", "unknownPart", &format!("'{part}'"))),
+        Some(part) => Err(error(Protocol, 400, "youtube.part", "unknownPart", &format!("'{part}'"))),
         None => Ok(parts),
     }
 }
@@ -404,7 +410,8 @@ fn ids(request: &Request, name: &str) -> Vec<String> {
 
 /// Returns one page of resources; a page token is the index of its first item.
 fn listing(request: &Request, kind: &str, max: usize, all: &[Value]) -> Outcome {
-    let wrong = |name: &str| error(400, "global", "invalidParameter", &format!("Invalid value for {name}"));
+    let wrong =
+        |name: &str| error(Protocol, 400, "global", "invalidParameter", &format!("Invalid value for {name}"));
     let size = match request.query("maxResults") {
         None => max.min(5),
         Some(text) => {
@@ -415,7 +422,7 @@ fn listing(request: &Request, kind: &str, max: usize, all: &[Value]) -> Outcome 
         None => 0,
         Some(token) => {
             let place = token.strip_prefix("CAUQ").and_then(|place| place.parse::<usize>().ok());
-            place.ok_or_else(|| refusal(400, "invalidPageToken", "The page token is not valid."))?
+            place.ok_or_else(|| refusal(State, 400, "invalidPageToken", "The page token is not valid."))?
         }
     };
     let items: Vec<_> = all.iter().skip(start).take(size).cloned().collect();
@@ -438,7 +445,9 @@ fn etag(value: &Value) -> String {
 
 /// Returns the body, which has to be JSON.
 fn body(request: &Request) -> Result<Value, Response> {
-    request.json().map_err(|error| self::error(400, "global", "parseError", &format!("Parse Error: {error}")))
+    request
+        .json()
+        .map_err(|error| self::error(Protocol, 400, "global", "parseError", &format!("Parse Error: {error}")))
 }
 
 fn channels(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
@@ -459,6 +468,7 @@ fn channels(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcom
         },
         [] => {
             return Err(refusal(
+                Protocol,
                 400,
                 "missingRequiredParameter",
                 "No filter selected. Expected one of: forHandle, id, mine",
@@ -466,6 +476,7 @@ fn channels(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcom
         }
         _ => {
             return Err(refusal(
+                Protocol,
                 400,
                 "invalidCriteria",
                 "A maximum of one of the following filters may be specified: forHandle, id, mine",

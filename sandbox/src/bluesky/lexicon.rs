@@ -4,13 +4,14 @@
 //! `lexicons.json` has the rules of the record types that accounts publish. A record of another type is
 //! stored without checks, as by a server that does not know its lexicon.
 
+use crate::exchange::Cause;
 use chrono::DateTime;
 use cid::{Cid, multihash::Multihash};
 use domain::json::type_name;
 use ipld_core::ipld::Ipld;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::sync::LazyLock;
+use std::{collections::BTreeSet, sync::LazyLock};
 
 /// Codec of a CID: DAG-CBOR.
 const DAG_CBOR: u64 = 0x71;
@@ -34,6 +35,54 @@ pub(super) struct BlobRef {
     pub(super) accept: Vec<String>,
     /// Maximum size in bytes.
     pub(super) max_bytes: Option<u64>,
+    /// Place of its rule.
+    pub(super) place: String,
+}
+
+/// A violation of a lexicon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Violation {
+    /// Message, with the location.
+    pub(super) message: String,
+    /// Cause: a rule about content, if it is a constraint on a value.
+    pub(super) cause: Cause,
+}
+
+fn form<T>(message: String) -> Result<T, Violation> {
+    Err(Violation { message, cause: Cause::Protocol })
+}
+
+/// Returns the rule of a constraint at a place of a lexicon.
+pub(super) fn schema(constraint: &str, place: &str) -> Cause {
+    Cause::Schema(key(constraint, place))
+}
+
+fn key(constraint: &str, place: &str) -> String {
+    format!("{constraint} {place}")
+}
+
+/// Constraints on a value.
+const CONSTRAINTS: [&str; 7] =
+    ["maxLength", "maxGraphemes", "minimum", "maximum", "format", "accept", "maxSize"];
+
+/// Adds the keys of the rules about content to `rules`.
+pub(super) fn rules(rules: &mut BTreeSet<String>) {
+    fn add(rule: &Value, place: &str, rules: &mut BTreeSet<String>) {
+        rules.extend(CONSTRAINTS.iter().filter(|name| rule.get(name).is_some()).map(|name| key(name, place)));
+        for (name, rule) in rule["properties"].as_object().into_iter().flatten() {
+            add(rule, &format!("{place}.{name}"), rules);
+        }
+        for (part, end) in [("items", "[]"), ("record", "")] {
+            if let Some(rule) = rule.get(part) {
+                add(rule, &format!("{place}{end}"), rules);
+            }
+        }
+    }
+    for (lexicon, definitions) in LEXICONS.as_object().into_iter().flatten() {
+        for (name, rule) in definitions.as_object().into_iter().flatten() {
+            add(rule, &format!("{lexicon}#{name}"), rules);
+        }
+    }
 }
 
 /// Returns whether the record type's lexicon is known.
@@ -46,10 +95,11 @@ pub(super) fn is_known(collection: &str) -> bool {
 /// # Errors
 ///
 /// The first violation and its location.
-pub(super) fn check(collection: &str, record: &Value) -> Result<Vec<BlobRef>, String> {
+pub(super) fn check(collection: &str, record: &Value) -> Result<Vec<BlobRef>, Violation> {
     let mut blobs = Vec::new();
     let mut walk = Walk { context: collection, blobs: &mut blobs };
-    walk.value(&LEXICONS[collection]["main"]["record"], record, "$.record")?;
+    let rule = &LEXICONS[collection]["main"]["record"];
+    walk.value(rule, record, "$.record", &format!("{collection}#main"))?;
     if collection == "app.bsky.feed.post" {
         facets(record)?;
     }
@@ -59,7 +109,7 @@ pub(super) fn check(collection: &str, record: &Value) -> Result<Vec<BlobRef>, St
 /// Returns all blobs of a record of a type that is not known.
 pub(super) fn blobs(value: &Value) -> Vec<BlobRef> {
     match value {
-        Value::Object(_) if value["$type"] == "blob" => blob(value, &Value::Null).into_iter().collect(),
+        Value::Object(_) if value["$type"] == "blob" => blob(value, &Value::Null, "").into_iter().collect(),
         Value::Object(members) => members.values().flat_map(blobs).collect(),
         Value::Array(items) => items.iter().flat_map(blobs).collect(),
         _ => Vec::new(),
@@ -72,21 +122,24 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn value(&mut self, rule: &Value, value: &Value, at: &str) -> Result<(), String> {
+    /// Checks a value at a path of the record. `place` is the rule's own, in its lexicon.
+    fn value(&mut self, rule: &Value, value: &Value, at: &str, place: &str) -> Result<(), Violation> {
         let expected =
-            |what: &str| Err(format!("Expected {what} value type (got {}) at {at}", type_name(value)));
+            |what: &str| form(format!("Expected {what} value type (got {}) at {at}", type_name(value)));
+        let broken =
+            |constraint: &str, message: String| Err(Violation { message, cause: schema(constraint, place) });
         let max = |name: &str| rule[name].as_u64();
         match rule["type"].as_str().unwrap_or_default() {
             "object" => {
                 let Some(members) = value.as_object() else { return expected("object") };
                 for name in rule["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
                     if !members.contains_key(name) {
-                        return Err(format!("Missing required key \"{name}\" at {at}"));
+                        return form(format!("Missing required key \"{name}\" at {at}"));
                     }
                 }
                 for (name, value) in members {
                     if let Some(rule) = rule["properties"].get(name) {
-                        self.value(rule, value, &format!("{at}.{name}"))?;
+                        self.value(rule, value, &format!("{at}.{name}"), &format!("{place}.{name}"))?;
                     }
                 }
                 Ok(())
@@ -94,27 +147,36 @@ impl Walk<'_> {
             "array" => {
                 let Some(items) = value.as_array() else { return expected("array") };
                 if let Some(max) = max("maxLength").filter(|max| items.len() as u64 > *max) {
-                    return Err(format!("array too big (maximum {max}, got {}) at {at}", items.len()));
+                    return broken(
+                        "maxLength",
+                        format!("array too big (maximum {max}, got {}) at {at}", items.len()),
+                    );
                 }
                 for (index, item) in items.iter().enumerate() {
-                    self.value(&rule["items"], item, &format!("{at}[{index}]"))?;
+                    self.value(&rule["items"], item, &format!("{at}[{index}]"), &format!("{place}[]"))?;
                 }
                 Ok(())
             }
             "string" => {
                 let Some(text) = value.as_str() else { return expected("string") };
                 if let Some(max) = max("maxLength").filter(|max| text.len() as u64 > *max) {
-                    return Err(format!("string too big (maximum {max}, got {}) at {at}", text.len()));
+                    return broken(
+                        "maxLength",
+                        format!("string too big (maximum {max}, got {}) at {at}", text.len()),
+                    );
                 }
                 if let Some(max) = max("maxGraphemes") {
                     let length = crate::unicode::graphemes(text).len();
                     if length as u64 > max {
-                        return Err(format!("grapheme too big (maximum {max}, got {length}) at {at}"));
+                        return broken(
+                            "maxGraphemes",
+                            format!("grapheme too big (maximum {max}, got {length}) at {at}"),
+                        );
                     }
                 }
                 match rule["format"].as_str() {
                     Some(format) if !is_format(format, text) => {
-                        Err(format!("Invalid {format} value at {at}"))
+                        broken("format", format!("Invalid {format} value at {at}"))
                     }
                     _ => Ok(()),
                 }
@@ -122,15 +184,21 @@ impl Walk<'_> {
             "integer" => {
                 let Some(number) = value.as_i64() else { return expected("integer") };
                 if let Some(least) = rule["minimum"].as_i64().filter(|least| number < *least) {
-                    return Err(format!("integer too small (minimum {least}, got {number}) at {at}"));
+                    return broken(
+                        "minimum",
+                        format!("integer too small (minimum {least}, got {number}) at {at}"),
+                    );
                 }
                 if let Some(max) = rule["maximum"].as_i64().filter(|max| number > *max) {
-                    return Err(format!("integer too big (maximum {max}, got {number}) at {at}"));
+                    return broken(
+                        "maximum",
+                        format!("integer too big (maximum {max}, got {number}) at {at}"),
+                    );
                 }
                 Ok(())
             }
             "boolean" if !value.is_boolean() => expected("boolean"),
-            "blob" => match blob(value, rule) {
+            "blob" => match blob(value, rule, place) {
                 Some(blob) => {
                     self.blobs.push(blob);
                     Ok(())
@@ -140,7 +208,7 @@ impl Walk<'_> {
             "ref" => self.refer(rule["ref"].as_str().unwrap_or_default(), value, at),
             "union" => {
                 let Some(kind) = value["$type"].as_str() else {
-                    return Err(format!("Expected an object with a \"$type\" at {at}"));
+                    return form(format!("Expected an object with a \"$type\" at {at}"));
                 };
                 let named =
                     |reference: &&str| absolute(self.context, reference) == kind.trim_end_matches("#main");
@@ -148,7 +216,7 @@ impl Walk<'_> {
                     rule["refs"].as_array().into_iter().flatten().filter_map(Value::as_str).find(named);
                 match reference {
                     Some(reference) => self.refer(reference, value, at),
-                    None if rule["closed"] == true => Err(format!("Unexpected \"$type\" {kind} at {at}")),
+                    None if rule["closed"] == true => form(format!("Unexpected \"$type\" {kind} at {at}")),
                     // Unions are open: an unknown type may mean something to another client.
                     None => {
                         self.blobs.extend(blobs(value));
@@ -160,12 +228,12 @@ impl Walk<'_> {
         }
     }
 
-    fn refer(&mut self, reference: &str, value: &Value, at: &str) -> Result<(), String> {
+    fn refer(&mut self, reference: &str, value: &Value, at: &str) -> Result<(), Violation> {
         let absolute = absolute(self.context, reference);
         let (lexicon, name) = absolute.split_once('#').unwrap_or((&absolute, "main"));
         let rule = &LEXICONS[lexicon][name];
         let mut walk = Walk { context: lexicon, blobs: &mut *self.blobs };
-        walk.value(rule, value, at)
+        walk.value(rule, value, at, &format!("{lexicon}#{name}"))
     }
 }
 
@@ -173,7 +241,7 @@ fn absolute(context: &str, reference: &str) -> String {
     if reference.starts_with('#') { format!("{context}{reference}") } else { reference.to_owned() }
 }
 
-fn blob(value: &Value, rule: &Value) -> Option<BlobRef> {
+fn blob(value: &Value, rule: &Value, place: &str) -> Option<BlobRef> {
     if value["$type"] != "blob" {
         return None;
     }
@@ -191,18 +259,19 @@ fn blob(value: &Value, rule: &Value) -> Option<BlobRef> {
             .map(str::to_owned)
             .collect(),
         max_bytes: rule["maxSize"].as_u64(),
+        place: place.to_owned(),
     })
 }
 
 /// Checks that the byte ranges of facets lie within the text, on character boundaries, without overlap.
-fn facets(record: &Value) -> Result<(), String> {
+fn facets(record: &Value) -> Result<(), Violation> {
     let text = record["text"].as_str().unwrap_or_default();
     let mut ranges = Vec::new();
     for (index, facet) in record["facets"].as_array().into_iter().flatten().enumerate() {
         let edge = |name: &str| facet["index"][name].as_u64().and_then(|edge| usize::try_from(edge).ok());
         let (Some(start), Some(end)) = (edge("byteStart"), edge("byteEnd")) else { continue };
         if start >= end || text.get(start..end).is_none() {
-            return Err(format!(
+            return form(format!(
                 "facet range {start}..{end} is not within the text at $.record.facets[{index}].index"
             ));
         }
@@ -210,7 +279,7 @@ fn facets(record: &Value) -> Result<(), String> {
     }
     ranges.sort_unstable();
     match ranges.windows(2).find(|pair| pair[0].1 > pair[1].0) {
-        Some(pair) => Err(format!("facet ranges overlap at byte {} at $.record.facets", pair[1].0)),
+        Some(pair) => form(format!("facet ranges overlap at byte {} at $.record.facets", pair[1].0)),
         None => Ok(()),
     }
 }
@@ -345,9 +414,17 @@ mod tests {
         assert_eq!(check("app.bsky.feed.post", &post(&"👨‍👩‍👧‍👦".repeat(100))), Ok(vec![]));
         assert_eq!(
             check("app.bsky.feed.post", &post(&"a".repeat(301))),
-            Err("grapheme too big (maximum 300, got 301) at $.record.text".into())
+            Err(Violation {
+                message: "grapheme too big (maximum 300, got 301) at $.record.text".into(),
+                cause: schema("maxGraphemes", "app.bsky.feed.post#main.text"),
+            })
         );
-        assert!(check("app.bsky.feed.post", &post(&"👨‍👩‍👧‍👦".repeat(121))).unwrap_err().contains("maximum 3000"));
+        assert!(
+            check("app.bsky.feed.post", &post(&"👨‍👩‍👧‍👦".repeat(121)))
+                .unwrap_err()
+                .message
+                .contains("maximum 3000")
+        );
     }
 
     #[test]

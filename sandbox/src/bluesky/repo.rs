@@ -10,6 +10,7 @@ use super::{
     session::admit,
     throttled, video,
 };
+use crate::exchange::Cause::{self, Content, Protocol, State};
 use crate::{Transaction, fault, files::Upload, rate_limit::RateLimit, simulator::Simulator, store::Record};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -197,7 +198,7 @@ pub(super) fn put(tx: &mut Transaction, request: &Request) -> Outcome {
         let found = present.as_ref().map(|record| record.cid.as_str());
         if expected.as_str() != found {
             let message = format!("Record was at {}", found.unwrap_or("null"));
-            return Err(refusal(400, "InvalidSwap", &message));
+            return Err(refusal(State, 400, "InvalidSwap", &message));
         }
     }
     one(tx, request, &account, &body, Write { verb, collection, rkey, value: body["record"].clone() })
@@ -205,7 +206,7 @@ pub(super) fn put(tx: &mut Transaction, request: &Request) -> Outcome {
 
 fn one(tx: &mut Transaction, request: &Request, account: &Account, body: &Value, write: Write) -> Outcome {
     if !body["record"].is_object() {
-        return Err(refusal(400, "InvalidRequest", "Input must have the property \"record\""));
+        return Err(refusal(Protocol, 400, "InvalidRequest", "Input must have the property \"record\""));
     }
     let committed = commit(tx, request, account, body, vec![write])?;
     let written = committed.written.first().expect("one write, one result");
@@ -225,7 +226,7 @@ pub(super) fn delete(tx: &mut Transaction, request: &Request) -> Outcome {
     if let Some(expected) = body["swapRecord"].as_str() {
         let found = present.as_ref().map_or("null", |record| record.cid.as_str());
         if expected != found {
-            return Err(refusal(400, "InvalidSwap", &format!("Record was at {found}")));
+            return Err(refusal(State, 400, "InvalidSwap", &format!("Record was at {found}")));
         }
     }
     let writes = match present {
@@ -242,10 +243,10 @@ pub(super) fn apply(tx: &mut Transaction, request: &Request) -> Outcome {
     let account = admit(tx, request)?;
     let body = input(request)?;
     let Some(list) = body["writes"].as_array() else {
-        return Err(refusal(400, "InvalidRequest", "Input must have the property \"writes\""));
+        return Err(refusal(Protocol, 400, "InvalidRequest", "Input must have the property \"writes\""));
     };
     if list.len() > 200 {
-        return Err(refusal(400, "InvalidRequest", "Too many writes. Max: 200"));
+        return Err(refusal(Protocol, 400, "InvalidRequest", "Too many writes. Max: 200"));
     }
     let mut writes = Vec::new();
     for write in list {
@@ -258,6 +259,7 @@ pub(super) fn apply(tx: &mut Transaction, request: &Request) -> Outcome {
                 Some("delete") => Verb::Delete,
                 _ => {
                     return Err(refusal(
+                        Protocol,
                         400,
                         "InvalidRequest",
                         "Invalid app.bsky write: unknown $type of a write",
@@ -269,7 +271,12 @@ pub(super) fn apply(tx: &mut Transaction, request: &Request) -> Outcome {
             _ => member(write, "rkey")?.to_owned(),
         };
         if verb != Verb::Delete && !write["value"].is_object() {
-            return Err(refusal(400, "InvalidRequest", "Input/writes must have the property \"value\""));
+            return Err(refusal(
+                Protocol,
+                400,
+                "InvalidRequest",
+                "Input/writes must have the property \"value\"",
+            ));
         }
         writes.push(Write { verb, collection, rkey, value: write["value"].clone() });
     }
@@ -300,12 +307,12 @@ fn commit(
 ) -> Result<Committed, Response> {
     let repo = member(body, "repo")?;
     if actor_account(tx, repo).is_none_or(|named| named.id != account.id) {
-        return Err(refusal(401, "AuthRequired", "Authentication Required"));
+        return Err(refusal(State, 401, "AuthRequired", "Authentication Required"));
     }
     let head = tx.store.get::<Head>(&account.id).unwrap_or_default();
     if let Some(expected) = body["swapCommit"].as_str().filter(|expected| *expected != head.cid) {
         tracing::debug!(expected, found = head.cid, "The repository has moved");
-        return Err(refusal(400, "InvalidSwap", &format!("Commit was at {}", head.cid)));
+        return Err(refusal(State, 400, "InvalidSwap", &format!("Commit was at {}", head.cid)));
     }
 
     let mut texts = Vec::new();
@@ -338,7 +345,7 @@ fn commit(
         let is_again = !touched.insert(key);
         if write.verb == Verb::Delete {
             let Some(present) = present else {
-                return Err(refusal(400, "InvalidRequest", &format!("Could not find record: {uri}")));
+                return Err(refusal(State, 400, "InvalidRequest", &format!("Could not find record: {uri}")));
             };
             committed.written.push(Written { verb: Verb::Delete, uri, cid: String::new(), status });
             changes.push((present, true));
@@ -346,13 +353,13 @@ fn commit(
         }
         // The real server fails on its own tree here, so a 500 never means "not created".
         if write.verb == Verb::Create && (present.is_some() || is_again) {
-            return Err(refusal(500, "InternalServerError", "Internal Server Error"));
+            return Err(refusal(State, 500, "InternalServerError", "Internal Server Error"));
         }
         if write.verb == Verb::Update && present.is_none() {
-            return Err(refusal(500, "InternalServerError", "Internal Server Error"));
+            return Err(refusal(State, 500, "InternalServerError", "Internal Server Error"));
         }
         let cid = lexicon::cid(&write.value).map_err(|error| {
-            refusal(400, "InvalidRequest", &format!("Invalid {} record: {error}", write.collection))
+            refusal(Protocol, 400, "InvalidRequest", &format!("Invalid {} record: {error}", write.collection))
         })?;
         let blobs = if status == "valid" {
             lexicon::check(&write.collection, &write.value).unwrap_or_default()
@@ -408,8 +415,9 @@ fn commit(
 
 /// Checks that a record may be written to its place.
 fn check(write: &mut Write, validate: &Value) -> Result<&'static str, Response> {
-    let invalid = |message: String| refusal(400, "InvalidRequest", &message);
+    let refused = |cause: Cause, message: String| refusal(cause, 400, "InvalidRequest", &message);
     let collection = write.collection.as_str();
+    let invalid = |message: String| refused(Protocol, message);
     if !lexicon::is_nsid(collection) {
         return Err(invalid("Input/collection must be a valid nsid".into()));
     }
@@ -443,7 +451,7 @@ fn check(write: &mut Write, validate: &Value) -> Result<&'static str, Response> 
         };
     }
     lexicon::check(collection, &write.value)
-        .map_err(|error| invalid(format!("Invalid {collection} record: {error}")))?;
+        .map_err(|error| refused(error.cause, format!("Invalid {collection} record: {}", error.message)))?;
     Ok("valid")
 }
 
@@ -454,21 +462,21 @@ fn present_blob(tx: &Transaction, account: &Account, wanted: &BlobRef) -> Result
         .get::<Blob>(&format!("{}/{}", account.id, wanted.cid))
         .filter(|blob| blob.job.as_deref().is_none_or(|job| video::is_done(tx, job)));
     let Some(found) = found else {
-        return Err(refusal(400, "BlobNotFound", &format!("Could not find blob: {}", wanted.cid)));
+        return Err(refusal(State, 400, "BlobNotFound", &format!("Could not find blob: {}", wanted.cid)));
     };
     if found.mime != wanted.mime {
         let message = format!(
             "Referenced Mimetype does not match stored blob. Expected: {}, Got: {}",
             found.mime, wanted.mime
         );
-        return Err(refusal(400, "InvalidMimeType", &message));
+        return Err(refusal(Protocol, 400, "InvalidMimeType", &message));
     }
     if found.size != wanted.size {
         let message = format!(
             "Referenced Size does not match stored blob. Expected: {}, Got: {}",
             found.size, wanted.size
         );
-        return Err(refusal(400, "InvalidSize", &message));
+        return Err(refusal(Protocol, 400, "InvalidSize", &message));
     }
     let fits = |pattern: &String| match pattern.strip_suffix('*') {
         Some(kind) => found.mime.starts_with(kind),
@@ -480,14 +488,14 @@ fn present_blob(tx: &Transaction, account: &Account, wanted: &BlobRef) -> Result
             found.mime,
             wanted.accept.join(", ")
         );
-        return Err(refusal(400, "InvalidMimeType", &message));
+        return Err(refusal(lexicon::schema("accept", &wanted.place), 400, "InvalidMimeType", &message));
     }
     if let Some(max) = wanted.max_bytes.filter(|max| found.size > *max) {
         let message = format!(
             "This file is too large. It is {} bytes but the maximum size is {max} bytes.",
             found.size
         );
-        return Err(refusal(400, "BlobTooLarge", &message));
+        return Err(refusal(lexicon::schema("maxSize", &wanted.place), 400, "BlobTooLarge", &message));
     }
     Ok(())
 }
@@ -535,7 +543,7 @@ pub(super) fn get(tx: &mut Transaction, request: &Request) -> Outcome {
     let record: Option<Stored> = tx.store.get(&format!("{}/{collection}/{rkey}", account.id));
     let record = record
         .filter(|record| request.query("cid").is_none_or(|cid| cid == record.cid))
-        .ok_or_else(|| refusal(400, "RecordNotFound", &format!("Could not locate record: {uri}")))?;
+        .ok_or_else(|| refusal(State, 400, "RecordNotFound", &format!("Could not locate record: {uri}")))?;
     Ok(Response::json(200, &json!({ "uri": uri, "cid": record.cid, "value": record.value })))
 }
 
@@ -589,7 +597,7 @@ pub(super) fn upload(tx: &mut Transaction, request: &Request) -> Outcome {
     let upload = request.upload.as_ref().expect("the body of this method is an upload");
     if upload.size_bytes > BLOB_BYTES {
         tx.files.discard(&upload.id);
-        return Err(refusal(413, "PayloadTooLarge", "request entity too large"));
+        return Err(refusal(Content("file_too_large"), 413, "PayloadTooLarge", "request entity too large"));
     }
     let quota = tx.spend(BLOBS_DAY, &account.id, 1).map_err(|quota| throttled(tx, quota))?;
     let blob = keep(tx, &account.id, upload);
@@ -617,7 +625,7 @@ pub(super) fn blob(tx: &mut Transaction, request: &Request) -> Outcome {
     if response.status.is_success() {
         return Ok(Response { is_page: false, ..response });
     }
-    Err(refusal(400, "BlobNotFound", "Blob not found"))
+    Err(refusal(State, 400, "BlobNotFound", "Blob not found"))
 }
 
 /// Returns the bytes of a blob.
@@ -630,7 +638,7 @@ pub(super) fn picture(tx: &Transaction, did: &str, cid: &str) -> Response {
         }
     }
     if bytes.is_empty() {
-        return Response { is_page: true, ..Response::empty(404) };
+        return Response { is_page: true, ..Response::empty(404) }.because(State);
     }
     let mime = infer::get(&bytes).map_or("application/octet-stream", |kind| kind.mime_type());
     let response = Response::bytes(200, mime, bytes.into())
@@ -641,7 +649,7 @@ pub(super) fn picture(tx: &Transaction, did: &str, cid: &str) -> Response {
 
 fn found(tx: &Transaction, repo: &str) -> Result<Account, Response> {
     actor_account(tx, repo)
-        .ok_or_else(|| refusal(400, "InvalidRequest", &format!("Could not find repo: {repo}")))
+        .ok_or_else(|| refusal(State, 400, "InvalidRequest", &format!("Could not find repo: {repo}")))
 }
 
 /// Returns the parameter `limit`, from 1 to 100.
@@ -649,7 +657,7 @@ pub(super) fn limit(request: &Request, default: usize) -> Result<usize, Response
     match request.query("limit").map(str::parse::<usize>) {
         None => Ok(default),
         Some(Ok(max @ 1..=100)) => Ok(max),
-        Some(_) => Err(refusal(400, "InvalidRequest", "Error: limit must be between 1 and 100")),
+        Some(_) => Err(refusal(State, 400, "InvalidRequest", "Error: limit must be between 1 and 100")),
     }
 }
 

@@ -7,6 +7,7 @@ use super::{
     Account, ID, Outcome, Request, Response, SERVICE_DID, Transaction, account, document, input, member,
     refusal, required, server, throttled,
 };
+use crate::exchange::Cause::{Protocol, State};
 use crate::{Grant, rate_limit::RateLimit, store::Record};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -103,7 +104,7 @@ fn is_deactivated(account: &Account) -> bool {
 pub(super) fn admit(tx: &Transaction, request: &Request) -> Result<Account, Response> {
     let account = admit_inactive(tx, request)?;
     if is_deactivated(&account) {
-        return Err(refusal(401, "AccountDeactivated", "Account is deactivated"));
+        return Err(refusal(State, 401, "AccountDeactivated", "Account is deactivated"));
     }
     Ok(account)
 }
@@ -111,18 +112,18 @@ pub(super) fn admit(tx: &Transaction, request: &Request) -> Result<Account, Resp
 fn admit_inactive(tx: &Transaction, request: &Request) -> Result<Account, Response> {
     let Some(token) = request.bearer() else {
         return Err(match request.header("authorization") {
-            Some(_) => refusal(400, "InvalidToken", "Malformed token"),
-            None => refusal(401, "AuthMissing", "Authentication Required"),
+            Some(_) => refusal(State, 400, "InvalidToken", "Malformed token"),
+            None => refusal(State, 401, "AuthMissing", "Authentication Required"),
         });
     };
-    let unverified = || refusal(400, "InvalidToken", "Token could not be verified");
+    let unverified = || refusal(State, 400, "InvalidToken", "Token could not be verified");
     let (typ, claims) = open(tx, token).ok_or_else(unverified)?;
     let is_access =
         typ == "at+jwt" && claims.scope.as_deref().is_some_and(|scope| scope != "com.atproto.refresh");
     let account = claims.sub.and_then(|did| account::by_id(tx.store, ID, &did));
     let account = account.filter(|_| is_access).ok_or_else(unverified)?;
     if claims.exp <= tx.now.timestamp() || claims.era != Some(account.era) {
-        return Err(refusal(400, "ExpiredToken", "Token has expired"));
+        return Err(refusal(State, 400, "ExpiredToken", "Token has expired"));
     }
     Ok(account)
 }
@@ -134,23 +135,24 @@ pub(super) fn admit_service(
     audiences: &[&str],
     methods: &[&str],
 ) -> Result<Account, Response> {
-    let token = request.bearer().ok_or_else(|| refusal(401, "AuthMissing", "Authentication Required"))?;
+    let token =
+        request.bearer().ok_or_else(|| refusal(State, 401, "AuthMissing", "Authentication Required"))?;
     let (_, claims) = open(tx, token)
-        .ok_or_else(|| refusal(401, "BadJwtSignature", "jwt signature does not match jwt issuer"))?;
+        .ok_or_else(|| refusal(State, 401, "BadJwtSignature", "jwt signature does not match jwt issuer"))?;
     if claims.exp <= tx.now.timestamp() {
-        return Err(refusal(401, "JwtExpired", "jwt expired"));
+        return Err(refusal(State, 401, "JwtExpired", "jwt expired"));
     }
     if !audiences.contains(&claims.aud.as_str()) {
-        return Err(refusal(401, "BadJwtAudience", "jwt audience does not match service did"));
+        return Err(refusal(State, 401, "BadJwtAudience", "jwt audience does not match service did"));
     }
     if !claims.lxm.as_deref().is_some_and(|lxm| methods.contains(&lxm)) {
         let message = format!("bad jwt lexicon method (\"lxm\"). must match: {}", methods.join(", "));
-        return Err(refusal(401, "BadJwtLexiconMethod", &message));
+        return Err(refusal(State, 401, "BadJwtLexiconMethod", &message));
     }
     claims
         .iss
         .and_then(|did| account::by_id(tx.store, ID, &did))
-        .ok_or_else(|| refusal(401, "BadJwtIss", "jwt issuer is unknown"))
+        .ok_or_else(|| refusal(State, 401, "BadJwtIss", "jwt issuer is unknown"))
 }
 
 /// `createSession`.
@@ -162,7 +164,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request) -> Outcome {
     tx.spend(LOGINS_DAY, &who, 1).map_err(|quota| throttled(tx, quota))?;
     let account = find(tx, identifier)
         .filter(|account| account.password.as_deref() == Some(password) && is_known(account, request))
-        .ok_or_else(|| refusal(401, "AuthenticationRequired", "Invalid identifier or password"))?;
+        .ok_or_else(|| refusal(State, 401, "AuthenticationRequired", "Invalid identifier or password"))?;
     let jti = ticket(tx, &account.id);
     let tokens = issue(tx, &account, &jti);
     Ok(super::metered(Response::json(200, &session(&account, request, Some(&tokens))), quota))
@@ -173,13 +175,13 @@ pub(super) fn refresh(tx: &mut Transaction, request: &Request) -> Outcome {
     let (account, mut old) = refreshing(tx, request)?;
     let is_over = old.rotated_at.is_some_and(|at| tx.now - at > TimeDelta::hours(GRACE_HOURS));
     if old.is_revoked || is_over {
-        return Err(refusal(400, "ExpiredToken", "Token has been revoked"));
+        return Err(refusal(State, 400, "ExpiredToken", "Token has been revoked"));
     }
     let jti = match &old.successor {
         Some(successor) => {
             let key = format!("{}/{successor}", account.id);
             if tx.store.get::<Ticket>(&key).is_none_or(|ticket| ticket.is_revoked) {
-                return Err(refusal(400, "ExpiredToken", "Token has been revoked"));
+                return Err(refusal(State, 400, "ExpiredToken", "Token has been revoked"));
             }
             successor.clone()
         }
@@ -220,16 +222,18 @@ pub(super) fn service_auth(tx: &mut Transaction, request: &Request) -> Outcome {
     let account = admit(tx, request)?;
     let aud = required(request, "aud")?.to_owned();
     if !aud.starts_with("did:") {
-        return Err(refusal(400, "InvalidRequest", "Error: aud must be a valid did"));
+        return Err(refusal(Protocol, 400, "InvalidRequest", "Error: aud must be a valid did"));
     }
     let lxm = request.query("lxm").map(str::to_owned);
     let now = tx.now.timestamp();
     let exp = match request.query("exp").map(str::parse::<i64>) {
         None => now + 60,
         Some(Ok(exp)) => exp,
-        Some(Err(_)) => return Err(refusal(400, "InvalidRequest", "Error: exp must be an integer")),
+        Some(Err(_)) => {
+            return Err(refusal(Protocol, 400, "InvalidRequest", "Error: exp must be an integer"));
+        }
     };
-    let bad = |message: &str| Err(refusal(400, "BadExpiration", message));
+    let bad = |message: &str| Err(refusal(State, 400, "BadExpiration", message));
     match exp - now {
         ..0 => return bad("expiration is in past"),
         3_601.. => return bad("cannot request a token with an expiration more than an hour in the future"),
@@ -312,21 +316,22 @@ fn session(account: &Account, request: &Request, tokens: Option<&(String, String
 
 /// Returns the account and the refresh token that a request came with.
 fn refreshing(tx: &Transaction, request: &Request) -> Result<(Account, Ticket), Response> {
-    let token = request.bearer().ok_or_else(|| refusal(401, "AuthMissing", "Authentication Required"))?;
-    let unverified = || refusal(400, "InvalidToken", "Token could not be verified");
+    let token =
+        request.bearer().ok_or_else(|| refusal(State, 401, "AuthMissing", "Authentication Required"))?;
+    let unverified = || refusal(State, 400, "InvalidToken", "Token could not be verified");
     let (typ, claims) = open(tx, token).ok_or_else(unverified)?;
     if typ != "refresh+jwt" || claims.scope.as_deref() != Some("com.atproto.refresh") {
         return Err(unverified());
     }
     if claims.exp <= tx.now.timestamp() {
-        return Err(refusal(400, "ExpiredToken", "Token has expired"));
+        return Err(refusal(State, 400, "ExpiredToken", "Token has expired"));
     }
     let (did, jti) = (claims.sub.ok_or_else(unverified)?, claims.jti.ok_or_else(unverified)?);
     let account = account::by_id(tx.store, ID, &did).ok_or_else(unverified)?;
     let ticket = tx
         .store
         .get(&format!("{did}/{jti}"))
-        .ok_or_else(|| refusal(400, "ExpiredToken", "Token has been revoked"))?;
+        .ok_or_else(|| refusal(State, 400, "ExpiredToken", "Token has been revoked"))?;
     Ok((account, ticket))
 }
 

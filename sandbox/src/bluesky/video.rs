@@ -8,6 +8,7 @@ use super::{
     Account, ID, Outcome, Request, Response, Transaction, account, actor_account, input, lexicon, refusal,
     repo, required, session::admit_service,
 };
+use crate::exchange::Cause::{Content, Protocol, State};
 use crate::{
     files::{MAX_KEPT_BYTES, Upload},
     store::Record,
@@ -165,12 +166,17 @@ pub(super) fn upload(tx: &mut Transaction, request: &Request) -> Outcome {
     let account = uploader(tx, request)?;
     let did = required(request, "did")?;
     if did != account.id {
-        return Err(refusal(403, "Forbidden", "The token is another account's"));
+        return Err(refusal(State, 403, "Forbidden", "The token is another account's"));
     }
     let upload = request.upload.as_ref().expect("the body of this method is an upload");
     if upload.size_bytes == 0 || upload.size_bytes > VIDEO_BYTES {
         tx.files.discard(&upload.id);
-        return Err(refusal(400, "VideoTooLarge", "The file has to be of 1 to 300,000,000 bytes"));
+        return Err(refusal(
+            Content("video_too_large"),
+            400,
+            "VideoTooLarge",
+            "The file has to be of 1 to 300,000,000 bytes",
+        ));
     }
     allow(tx, &account)?;
     let name = request.query("name").or(upload.name.as_deref()).unwrap_or_default().to_owned();
@@ -181,7 +187,7 @@ pub(super) fn upload(tx: &mut Transaction, request: &Request) -> Outcome {
     if is_known {
         status["error"] = json!("already_exists");
         status["message"] = json!("Video already processed");
-        return Err(Response::json(409, &status));
+        return Err(Response::json(409, &status).because(State));
     }
     Ok(Response::json(200, &wrapped(status)))
 }
@@ -189,8 +195,10 @@ pub(super) fn upload(tx: &mut Transaction, request: &Request) -> Outcome {
 /// `getJobStatus`, which anyone may ask for.
 pub(super) fn status(tx: &mut Transaction, request: &Request) -> Outcome {
     let job: Option<Job> = tx.store.get(required(request, "jobId")?);
-    let job = job.ok_or_else(|| refusal(400, "InvalidRequest", "Job not found"))?;
-    Ok(Response::json(200, &json!({ "jobStatus": job.status(tx) })))
+    let job = job.ok_or_else(|| refusal(State, 400, "InvalidRequest", "Job not found"))?;
+    let has_failed = job.state(tx).0 == "JOB_STATE_FAILED";
+    let cause = (has_failed && !job.is_video).then_some(Content("video_unreadable"));
+    Ok(Response::json(200, &json!({ "jobStatus": job.status(tx) })).because(cause))
 }
 
 /// Returns the account whose job a request without a token asks for.
@@ -205,17 +213,32 @@ pub(super) fn start(tx: &mut Transaction, request: &Request) -> Outcome {
     let body = input(request)?;
     let integer = |name: &str| body[name].as_u64();
     let Some(size_bytes) = integer("sizeBytes").filter(|size| *size > 0) else {
-        return Err(refusal(400, "InvalidRequest", "Input must have the property \"sizeBytes\""));
+        return Err(refusal(Protocol, 400, "InvalidRequest", "Input must have the property \"sizeBytes\""));
     };
     let mime = super::member(&body, "mimeType")?;
     if !matches!(mime, "video/mp4" | "video/quicktime" | "video/webm" | "video/mpeg" | "image/gif") {
-        return Err(refusal(400, "UnsupportedContentType", &format!("{mime} is not supported")));
+        return Err(refusal(
+            Content("video_type"),
+            400,
+            "UnsupportedContentType",
+            &format!("{mime} is not supported"),
+        ));
     }
     if size_bytes > VIDEO_BYTES {
-        return Err(refusal(400, "VideoTooLarge", "The file may have 300,000,000 bytes at most"));
+        return Err(refusal(
+            Content("video_too_large"),
+            400,
+            "VideoTooLarge",
+            "The file may have 300,000,000 bytes at most",
+        ));
     }
     if integer("durationMs").is_some_and(|duration| duration > 600_000) {
-        return Err(refusal(400, "VideoTooLong", "The video may last ten minutes at most"));
+        return Err(refusal(
+            Content("video_too_long"),
+            400,
+            "VideoTooLong",
+            "The video may last ten minutes at most",
+        ));
     }
     allow(tx, &account)?;
     let open = tx
@@ -223,7 +246,7 @@ pub(super) fn start(tx: &mut Transaction, request: &Request) -> Outcome {
         .with_prefix::<Parts>("")
         .filter(|parts| parts.did == account.id && parts.state(tx) == "created");
     if open.count() >= 10 {
-        return Err(refusal(400, "TooManyOpenUploads", "Finish or abort an upload first"));
+        return Err(refusal(State, 400, "TooManyOpenUploads", "Finish or abort an upload first"));
     }
     let parts = Parts {
         id: identifier(),
@@ -258,13 +281,13 @@ pub(super) fn part(tx: &mut Transaction, request: &Request) -> Outcome {
         .ok()
         .filter(|number| (1..=parts.count()).contains(number));
     let number = number.ok_or_else(|| {
-        refusal(400, "InvalidPartNumber", &format!("partNumber has to be 1 to {}", parts.count()))
+        refusal(Protocol, 400, "InvalidPartNumber", &format!("partNumber has to be 1 to {}", parts.count()))
     })?;
     if upload.size_bytes != parts.length(number) {
         tx.files.discard(&upload.id);
         let message =
             format!("part {number} has to have {} bytes, got {}", parts.length(number), upload.size_bytes);
-        return Err(refusal(400, "PartSizeMismatch", &message));
+        return Err(refusal(Protocol, 400, "PartSizeMismatch", &message));
     }
     let size_bytes = upload.size_bytes;
     if let Some(replaced) = parts.parts.insert(number, upload) {
@@ -289,12 +312,17 @@ pub(super) fn finish(tx: &mut Transaction, request: &Request) -> Outcome {
                 .map(|number| number.to_string())
                 .collect();
             if !missing.is_empty() {
-                return Err(refusal(400, "MissingParts", &format!("missing parts: {}", missing.join(", "))));
+                return Err(refusal(
+                    Protocol,
+                    400,
+                    "MissingParts",
+                    &format!("missing parts: {}", missing.join(", ")),
+                ));
             }
             let mut hash = Sha256::new();
             for part in parts.parts.values() {
                 let bytes = tx.files.read(&part.id);
-                hash.update(bytes.ok_or_else(|| refusal(400, "UploadFailed", "a part was not kept"))?);
+                hash.update(bytes.ok_or_else(|| refusal(State, 400, "UploadFailed", "a part was not kept"))?);
             }
             let first = parts.parts.values().next().expect("at least one part").clone();
             let files = repo::joined(&parts.parts);
@@ -401,7 +429,7 @@ fn uploader(tx: &Transaction, request: &Request) -> Result<Account, Response> {
         admit_service(tx, request, &[super::SERVICE_DID, DID], &["com.atproto.repo.uploadBlob", own])?;
     match request.query("did").map(|did| actor_account(tx, did)) {
         Some(Some(named)) if named.id != account.id => {
-            Err(refusal(403, "Forbidden", "The token is another account's"))
+            Err(refusal(State, 403, "Forbidden", "The token is another account's"))
         }
         _ => Ok(account::by_id(tx.store, ID, &account.id).unwrap_or(account)),
     }
@@ -419,7 +447,7 @@ fn allow(tx: &Transaction, account: &Account) -> Result<(), Response> {
     let limit = |name: &str, documented: u64| tx.settings.limits.get(name).copied().unwrap_or(documented);
     let (videos, bytes) = used(tx, &account.id);
     if videos >= limit("bluesky.videos_day", DAILY_VIDEOS) || bytes >= DAILY_BYTES {
-        return Err(refusal(400, "DailyLimitExceeded", "User has reached the daily limit"));
+        return Err(refusal(State, 400, "DailyLimitExceeded", "User has reached the daily limit"));
     }
     Ok(())
 }
@@ -428,15 +456,15 @@ fn own(tx: &Transaction, account: &Account, id: &str) -> Result<Parts, Response>
     let parts: Option<Parts> = tx.store.get(id);
     parts
         .filter(|parts| parts.did == account.id)
-        .ok_or_else(|| refusal(400, "UploadNotFound", "Upload not found"))
+        .ok_or_else(|| refusal(State, 400, "UploadNotFound", "Upload not found"))
 }
 
 fn open(tx: &Transaction, account: &Account, id: &str) -> Result<Parts, Response> {
     let parts = own(tx, account, id)?;
     match parts.state(tx) {
-        "completed" => Err(refusal(400, "UploadAlreadyCompleted", "The upload is complete")),
-        "aborted" => Err(refusal(400, "UploadAborted", "The upload was aborted")),
-        "expired" => Err(refusal(400, "UploadExpired", "The upload has expired")),
+        "completed" => Err(refusal(State, 400, "UploadAlreadyCompleted", "The upload is complete")),
+        "aborted" => Err(refusal(State, 400, "UploadAborted", "The upload was aborted")),
+        "expired" => Err(refusal(State, 400, "UploadExpired", "The upload has expired")),
         _ => Ok(parts),
     }
 }

@@ -7,13 +7,14 @@ use super::{
     repo::{self, Stored},
     required, time,
 };
+use crate::exchange::Cause::{Protocol, State};
 use crate::fake_metrics::figure;
 use serde_json::{Value, json};
 
 /// `getProfile`.
 pub(super) fn profile(tx: &mut Transaction, request: &Request) -> Outcome {
     let account = actor_account(tx, required(request, "actor")?)
-        .ok_or_else(|| refusal(400, "InvalidRequest", "Profile not found"))?;
+        .ok_or_else(|| refusal(State, 400, "InvalidRequest", "Profile not found"))?;
     let age = tx.now - account.created_at;
     let mut profile = basic(&account);
     profile["createdAt"] = json!(time(account.created_at));
@@ -29,7 +30,7 @@ pub(super) fn profile(tx: &mut Transaction, request: &Request) -> Outcome {
 pub(super) fn posts(tx: &mut Transaction, request: &Request) -> Outcome {
     let uris: Vec<&str> = request.query_all("uris").collect();
     if uris.is_empty() || uris.len() > 25 {
-        return Err(refusal(400, "InvalidRequest", "Error: uris must have 1 to 25 elements"));
+        return Err(refusal(Protocol, 400, "InvalidRequest", "Error: uris must have 1 to 25 elements"));
     }
     let posts: Vec<Value> = uris
         .iter()
@@ -46,12 +47,16 @@ pub(super) fn thread(tx: &mut Transaction, request: &Request) -> Outcome {
     let steps = |name: &str, default: u64| match request.query(name).map(str::parse::<u64>) {
         None => Ok(default),
         Some(Ok(count @ 0..=1_000)) => Ok(count),
-        Some(_) => {
-            Err(refusal(400, "InvalidRequest", &format!("Error: {name} can not be greater than 1000")))
-        }
+        Some(_) => Err(refusal(
+            Protocol,
+            400,
+            "InvalidRequest",
+            &format!("Error: {name} can not be greater than 1000"),
+        )),
     };
     let (below, above) = (steps("depth", 6)?, steps("parentHeight", 80)?);
-    let post = indexed(tx, uri).ok_or_else(|| refusal(400, "NotFound", &format!("Post not found: {uri}")))?;
+    let post =
+        indexed(tx, uri).ok_or_else(|| refusal(State, 400, "NotFound", &format!("Post not found: {uri}")))?;
     let mut thread = with_replies(tx, &post, below);
     // Collected from the post upwards, and then put into each other from the top.
     let mut parents = Vec::new();
@@ -92,7 +97,7 @@ fn with_replies(tx: &Transaction, post: &Stored, depth: u64) -> Value {
 /// `getAuthorFeed`.
 pub(super) fn author_feed(tx: &mut Transaction, request: &Request) -> Outcome {
     let account = actor_account(tx, required(request, "actor")?)
-        .ok_or_else(|| refusal(400, "InvalidRequest", "Profile not found"))?;
+        .ok_or_else(|| refusal(State, 400, "InvalidRequest", "Profile not found"))?;
     let max = repo::limit(request, 50)?;
     let filter = request.query("filter").unwrap_or("posts_with_replies");
     let is_wanted = |post: &Stored| {

@@ -2,6 +2,7 @@
 //! <https://developers.facebook.com/docs/page-stories-api>.
 
 use super::{Account, Facebook, ID, Outcome, Request, Response, Transaction, account, graph, media, page};
+use crate::exchange::Cause::{Content, Protocol, State};
 use crate::{
     fake_metrics::figure,
     graph::{error, invalid, missing, param},
@@ -410,12 +411,18 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, me: &Account) -> O
     let photos = attached(request);
     check_message(&message)?;
     if message.trim().is_empty() && link.is_none() && photos.is_empty() {
-        return Err(invalid("At least one of message, link or attached_media must be specified"));
+        return Err(invalid(
+            Content("empty"),
+            "At least one of message, link or attached_media must be specified",
+        ));
     }
     link.as_deref().map_or(Ok(()), check_link)?;
     let cards = cards(request)?;
     if !cards.is_empty() && !photos.is_empty() {
-        return Err(invalid("child_attachments can't be combined with attached_media"));
+        return Err(invalid(
+            Content("cards_with_photos"),
+            "child_attachments can't be combined with attached_media",
+        ));
     }
     let has_more = link.is_some() || !cards.is_empty() || !photos.is_empty();
     let background = background(request, &message, has_more)?;
@@ -435,7 +442,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, me: &Account) -> O
             && tx.now - last.created_at < window
     });
     if is_double {
-        return Err(error(400, 506, 1_455_006, "(#506) Duplicate status message"));
+        return Err(error(State, 400, 506, 1_455_006, "(#506) Duplicate status message"));
     }
     let post = Post {
         id: format!("{}_{}", me.id, graph::next_id(tx)),
@@ -468,12 +475,12 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, me: &Account) -> O
 pub(super) fn audience(request: &Request) -> Result<Option<String>, Response> {
     let Some(text) = param(request, "targeting") else { return Ok(None) };
     let targeting: Value =
-        serde_json::from_str(&text).map_err(|_| invalid("Param targeting must be an object"))?;
+        serde_json::from_str(&text).map_err(|_| invalid(Protocol, "Param targeting must be an object"))?;
     let countries = targeting["geo_locations"]["countries"].as_array().into_iter().flatten();
     let countries: Vec<&str> = countries.filter_map(Value::as_str).collect();
     match countries.iter().all(|code| code.len() == 2) && !countries.is_empty() {
         true => Ok(Some(format!("Countries: {}", countries.join(", ")))),
-        false => Err(invalid("Param targeting needs countries")),
+        false => Err(invalid(Content("countries"), "Param targeting needs countries")),
     }
 }
 
@@ -481,10 +488,16 @@ pub(super) fn audience(request: &Request) -> Result<Option<String>, Response> {
 fn check_link(link: &str) -> Result<(), Response> {
     let url = url::Url::parse(link).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     match url.as_ref().and_then(url::Url::host_str) {
-        None => Err(error(400, 100, 1_609_005, "The post's links must direct to a valid URL.")),
-        Some(host) if host == "facebook.com" || host.ends_with(".facebook.com") => {
-            Err(error(400, 100, 1_609_008, "Links to Facebook can't be shared this way."))
+        None => {
+            Err(error(Content("link"), 400, 100, 1_609_005, "The post's links must direct to a valid URL."))
         }
+        Some(host) if host == "facebook.com" || host.ends_with(".facebook.com") => Err(error(
+            Content("link_to_facebook"),
+            400,
+            100,
+            1_609_008,
+            "Links to Facebook can't be shared this way.",
+        )),
         Some(_) => Ok(()),
     }
 }
@@ -495,16 +508,22 @@ fn check_link(link: &str) -> Result<(), Response> {
 fn cards(request: &Request) -> Result<Vec<Card>, Response> {
     let Some(text) = param(request, "child_attachments") else { return Ok(Vec::new()) };
     let cards: Vec<Card> = serde_json::from_str(&text).map_err(|_| {
-        invalid("Param child_attachments must be an array of objects with a link and a picture")
+        invalid(Protocol, "Param child_attachments must be an array of objects with a link and a picture")
     })?;
     let most = if graph::is_true(request, "multi_share_optimized") { OPTIMIZED_CARDS } else { CARDS };
     if !(2..=most).contains(&cards.len()) {
-        return Err(invalid(&format!("Param child_attachments must have 2 to {most} objects")));
+        return Err(invalid(
+            Content("cards"),
+            &format!("Param child_attachments must have 2 to {most} objects"),
+        ));
     }
     for card in &cards {
         check_link(&card.link)?;
         if !card.picture.starts_with("http") {
-            return Err(invalid("A picture of child_attachments must be a URL"));
+            return Err(invalid(
+                Content("picture_of_a_card"),
+                "A picture of child_attachments must be a URL",
+            ));
         }
     }
     Ok(cards)
@@ -514,12 +533,13 @@ fn cards(request: &Request) -> Result<Vec<Card>, Response> {
 fn background(request: &Request, message: &str, has_more: bool) -> Result<Option<String>, Response> {
     let Some(id) = param(request, "text_format_preset_id") else { return Ok(None) };
     if !id.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(invalid("Param text_format_preset_id must be a number"));
+        return Err(invalid(Content("background_id"), "Param text_format_preset_id must be a number"));
     }
     match has_more || message.trim().is_empty() || message.chars().count() > BACKGROUND {
-        true => {
-            Err(invalid("A text format preset is for a text of at most 130 characters without attachments"))
-        }
+        true => Err(invalid(
+            Content("background"),
+            "A text format preset is for a text of at most 130 characters without attachments",
+        )),
         false => Ok(Some(id)),
     }
 }
@@ -533,7 +553,7 @@ fn visibility(tx: &Transaction, request: &Request) -> Result<Visibility, Respons
         Some("SCHEDULED") if is_hidden && param(request, "scheduled_publish_time").is_some() => {}
         Some(other) => {
             let message = format!("Param unpublished_content_type does not fit the publication: {other}");
-            return Err(invalid(&message));
+            return Err(invalid(Protocol, &message));
         }
     }
     let Some(time) = param(request, "scheduled_publish_time") else {
@@ -544,14 +564,18 @@ fn visibility(tx: &Transaction, request: &Request) -> Result<Visibility, Respons
         |at: &DateTime<Utc>| (TimeDelta::minutes(10)..=TimeDelta::days(30)).contains(&(*at - tx.now));
     match at.filter(is_in_range) {
         Some(at) if is_hidden => Ok(Visibility::Scheduled(at)),
-        Some(_) => Err(invalid("You cannot specify a scheduled publish time on a published post")),
-        None => Err(invalid("The specified scheduled publish time is invalid.")),
+        Some(_) => Err(invalid(Protocol, "You cannot specify a scheduled publish time on a published post")),
+        None => {
+            Err(invalid(Content("time_of_publication"), "The specified scheduled publish time is invalid."))
+        }
     }
 }
 
 fn check_message(message: &str) -> Result<(), Response> {
     match message.chars().count() > MESSAGE {
-        true => Err(invalid("Param message must be at most 63206 characters long.")),
+        true => {
+            Err(invalid(Content("text_too_long"), "Param message must be at most 63206 characters long."))
+        }
         false => Ok(()),
     }
 }
@@ -562,7 +586,7 @@ fn check_usable(tx: &Transaction, me: &Account, photos: &[String]) -> Result<(),
         match tx.store.get::<media::Photo>(id).filter(|photo| photo.page == me.id) {
             None => return Err(missing("POST", id)),
             Some(photo) if photo.is_published => {
-                return Err(error(400, 100, 1_366_051, "These photos were already posted."));
+                return Err(error(State, 400, 100, 1_366_051, "These photos were already posted."));
             }
             Some(_) => {}
         }
@@ -572,7 +596,8 @@ fn check_usable(tx: &Transaction, me: &Account, photos: &[String]) -> Result<(),
 
 /// `POST /{page}/photo_stories`.
 pub(super) fn photo_story(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
-    let photo = param(request, "photo_id").ok_or_else(|| invalid("The parameter photo_id is required"))?;
+    let photo =
+        param(request, "photo_id").ok_or_else(|| invalid(Protocol, "The parameter photo_id is required"))?;
     let photos = vec![photo];
     check_usable(tx, me, &photos)?;
     let post = Post {
@@ -617,7 +642,7 @@ pub(super) fn list(tx: &Transaction, request: &Request, me: &Account) -> Outcome
     let has_photos = param(request, "fields").is_some_and(|fields| fields.contains("subattachments"));
     if has_photos && photos.get() > LISTED_PHOTOS {
         let message = "Please reduce the amount of data you're asking for, then retry your request";
-        return Err(error(500, 1, 0, message));
+        return Err(error(State, 500, 1, 0, message));
     }
     Ok(response)
 }
@@ -659,7 +684,10 @@ pub(super) fn node(tx: &Transaction, request: &Request, me: &Account, id: &str) 
     if let Some(post) = own(tx, me, id) {
         // A story can't be read by its id.
         if post.kind == Kind::Story {
-            return Err(invalid("Tried accessing nonexisting field (permalink_url) on node type (Story)"));
+            return Err(invalid(
+                Protocol,
+                "Tried accessing nonexisting field (permalink_url) on node type (Story)",
+            ));
         }
         let selected =
             graph::select(&post.node(tx), &fields, "PagePost", &["created_time", "message", "id"])?;
@@ -670,7 +698,9 @@ pub(super) fn node(tx: &Transaction, request: &Request, me: &Account, id: &str) 
         return Ok(Response::json(200, &graph::select(&comment.node(tx), &fields, "Comment", &names)?));
     }
     let (node, kind) = media::node(tx, me, id).ok_or_else(|| missing("GET", id))?;
-    Ok(Response::json(200, &graph::select(&node, &fields, kind, &["id"])?))
+    let is_wrong = media::is_of_a_wrong_type(tx, id);
+    let selected = graph::select(&node, &fields, kind, &["id"])?;
+    Ok(Response::json(200, &selected).because(is_wrong.then_some(Content("video_type"))))
 }
 
 fn own(tx: &Transaction, me: &Account, id: &str) -> Option<Post> {
@@ -679,7 +709,8 @@ fn own(tx: &Transaction, me: &Account, id: &str) -> Option<Post> {
 
 /// `POST /{post}` and `POST /{comment}`: another text.
 pub(super) fn edit(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
-    let message = param(request, "message").ok_or_else(|| invalid("The parameter message is required"))?;
+    let message =
+        param(request, "message").ok_or_else(|| invalid(Protocol, "The parameter message is required"))?;
     check_message(&message)?;
     if let Some(post) = own(tx, me, id) {
         tx.store.put(&Post { message, ..post });
@@ -738,10 +769,10 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, me: &Account, id:
     let message = param(request, "message").unwrap_or_default();
     let photo = param(request, "attachment_id");
     if message.trim().is_empty() && photo.is_none() && param(request, "attachment_url").is_none() {
-        return Err(invalid("The comment needs a message or an attachment"));
+        return Err(invalid(Content("empty_comment"), "The comment needs a message or an attachment"));
     }
     if message.chars().count() > COMMENT {
-        return Err(invalid("The comment is too long."));
+        return Err(invalid(Content("comment_too_long"), "The comment is too long."));
     }
     check_usable(tx, me, photo.as_slice())?;
     let fault = Facebook.trigger_fault(tx, request, &me.username, &message)?;

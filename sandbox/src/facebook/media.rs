@@ -12,6 +12,7 @@ use super::{
     feed::{self, Kind, Post, Visibility},
     graph,
 };
+use crate::exchange::Cause::{Content, Protocol, State};
 use crate::{
     fake_metrics::figure,
     files::{MAX_KEPT_BYTES, Upload},
@@ -129,8 +130,13 @@ impl Video {
 
     /// Returns whether processing it will fail.
     fn is_bad(&self) -> bool {
+        self.says("sandbox-failed") || self.is_other()
+    }
+
+    /// Returns whether its bytes are no video.
+    fn is_other(&self) -> bool {
         let mime = self.parts.first().and_then(|part| part.mime.as_deref());
-        self.says("sandbox-failed") || !mime.is_some_and(|mime| mime.starts_with("video/"))
+        !mime.is_some_and(|mime| mime.starts_with("video/"))
     }
 
     fn is_processed(&self, tx: &Transaction) -> bool {
@@ -272,23 +278,30 @@ pub(super) fn node(tx: &Transaction, me: &Account, id: &str) -> Option<(Value, &
     Some((node, "Photo"))
 }
 
+/// Returns whether the processing of this video has failed because it is none.
+pub(super) fn is_of_a_wrong_type(tx: &Transaction, id: &str) -> bool {
+    tx.store.get::<Video>(id).is_some_and(|video| video.is_processed(tx) && video.is_other())
+}
+
 /// `POST /{page}/photos`.
 pub(super) fn photo(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
     let file = match (&request.upload, param(request, "url")) {
         (Some(file), _) => file,
         (None, Some(url)) => request.fetched(&url).ok_or_else(|| {
             error(
+                State,
                 400,
                 324,
                 2_069_019,
                 "Missing or invalid image file: it could not be fetched from this address.",
             )
         })?,
-        (None, None) => return Err(error(400, 324, 0, "(#324) Requires upload file")),
+        (None, None) => return Err(error(Protocol, 400, 324, 0, "(#324) Requires upload file")),
     };
     let is_image = file.mime.as_deref().is_some_and(|mime| FORMATS.contains(&mime));
     if file.size_bytes > PHOTO_BYTES || !is_image {
         return Err(error(
+            Content(if is_image { "photo_too_large" } else { "photo_type" }),
             400,
             100,
             1_366_046,
@@ -375,15 +388,15 @@ fn begin(tx: &mut Transaction, me: &Account, edge: &str, size: Option<u64>) -> V
 pub(super) fn video(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
     let get = |name: &str| param(request, name).filter(|text| !text.is_empty());
     let session = || {
-        let id =
-            get("upload_session_id").ok_or_else(|| invalid("The parameter upload_session_id is required"))?;
+        let id = get("upload_session_id")
+            .ok_or_else(|| invalid(Protocol, "The parameter upload_session_id is required"))?;
         let found: Option<Video> = tx.store.linked("facebook.session", &id).next();
         found.filter(|video| video.page == me.id).ok_or_else(|| missing("POST", &id))
     };
     match get("upload_phase").as_deref() {
         Some("start") => {
             let size = get("file_size").and_then(|size| size.parse().ok());
-            let size: u64 = size.ok_or_else(|| invalid("The parameter file_size is required"))?;
+            let size: u64 = size.ok_or_else(|| invalid(Protocol, "The parameter file_size is required"))?;
             let mut video = begin(tx, me, "videos", Some(size));
             let session = graph::next_id(tx);
             tx.store.link("facebook.session", &session, &video.id);
@@ -409,13 +422,13 @@ pub(super) fn video(tx: &mut Transaction, request: &Request, me: &Account) -> Ou
             let piece = request
                 .upload
                 .clone()
-                .ok_or_else(|| invalid("The parameter video_file_chunk is required"))?;
+                .ok_or_else(|| invalid(Protocol, "The parameter video_file_chunk is required"))?;
             let is_wanted = start == Some(video.received())
                 && video.received() + piece.size_bytes == end(video.received());
             if !is_wanted {
                 let mut refusal: Value = json!({ "message": "There was a problem uploading your video file. Please try again.", "type": "OAuthException", "code": 6001, "error_subcode": 1_363_037, "is_transient": true });
                 refusal["error_data"] = wanted(&video);
-                return Err(Response::json(400, &json!({ "error": refusal })));
+                return Err(Response::json(400, &json!({ "error": refusal })).because(Protocol));
             }
             video.parts.push(piece);
             tx.store.put(&video);
@@ -430,17 +443,17 @@ pub(super) fn video(tx: &mut Transaction, request: &Request, me: &Account) -> Ou
             tx.store.remove::<Video>(&video.id);
             Ok(Response::json(200, &json!({ "success": true })))
         }
-        Some(other) => Err(invalid(&format!(
-            "Param upload_phase must be one of {{start, transfer, finish, cancel}} - got {other}"
-        ))),
+        Some(other) => Err(invalid(
+            Protocol,
+            &format!("Param upload_phase must be one of {{start, transfer, finish, cancel}} - got {other}"),
+        )),
         None => {
             let file = match (&request.upload, get("file_url")) {
                 (Some(file), _) => file.clone(),
-                (None, Some(url)) => request
-                    .fetched(&url)
-                    .cloned()
-                    .ok_or_else(|| error(400, 389, 0, "(#389) Unable to fetch video file from URL."))?,
-                (None, None) => return Err(error(400, 100, 0, "(#100) No video file was given")),
+                (None, Some(url)) => request.fetched(&url).cloned().ok_or_else(|| {
+                    error(State, 400, 389, 0, "(#389) Unable to fetch video file from URL.")
+                })?,
+                (None, None) => return Err(error(Protocol, 400, 100, 0, "(#100) No video file was given")),
             };
             let mut video = begin(tx, me, "videos", Some(file.size_bytes));
             video.parts.push(file);
@@ -461,8 +474,8 @@ pub(super) fn reel(tx: &mut Transaction, request: &Request, me: &Account, edge: 
             Ok(Response::json(200, &json!({ "video_id": video.id, "upload_url": url })))
         }
         Some("finish") => {
-            let id =
-                param(request, "video_id").ok_or_else(|| invalid("The parameter video_id is required"))?;
+            let id = param(request, "video_id")
+                .ok_or_else(|| invalid(Protocol, "The parameter video_id is required"))?;
             let video = tx.store.get::<Video>(&id).filter(|video| video.page == me.id && video.edge == edge);
             let video = video.ok_or_else(|| missing("POST", &id))?;
             if edge == "video_reels" {
@@ -473,6 +486,7 @@ pub(super) fn reel(tx: &mut Transaction, request: &Request, me: &Account, edge: 
                     }
                     _ => {
                         return Err(invalid(
+                            Protocol,
                             "Param video_state must be one of {PUBLISHED, DRAFT, SCHEDULED}",
                         ));
                     }
@@ -483,17 +497,17 @@ pub(super) fn reel(tx: &mut Transaction, request: &Request, me: &Account, edge: 
             }
             finish(tx, request, me, video)
         }
-        _ => Err(invalid("Param upload_phase must be one of {start, finish}")),
+        _ => Err(invalid(Protocol, "Param upload_phase must be one of {start, finish}")),
     }
 }
 
 /// Publishes an uploaded video. One that can't be processed never becomes a post.
 fn finish(tx: &mut Transaction, request: &Request, me: &Account, mut video: Video) -> Outcome {
     if !video.is_whole() {
-        return Err(error(400, 6000, 1_363_030, "The video was not uploaded completely."));
+        return Err(error(Protocol, 400, 6000, 1_363_030, "The video was not uploaded completely."));
     }
     if video.finished_at.is_some() {
-        return Err(invalid("The video was published already"));
+        return Err(invalid(State, "The video was published already"));
     }
     let is_story = video.edge == "video_stories";
     let audience = feed::audience(request)?;
@@ -528,7 +542,7 @@ fn finish(tx: &mut Transaction, request: &Request, me: &Account, mut video: Vide
 pub(super) fn receive(tx: &mut Transaction, request: &Request) -> Outcome {
     let refuse = |kind: &str, message: &str, retriable: bool| {
         let body = json!({ "debug_info": { "retriable": retriable, "type": kind, "message": message } });
-        Response::json(400, &body)
+        Response::json(400, &body).because(Protocol)
     };
     let unauthorized = || refuse("ProcessingFailedError", "unauthorized user request", false);
     let segments = request.segments();
@@ -617,10 +631,10 @@ pub(super) fn thumbnails(tx: &Transaction, request: &Request, me: &Account, id: 
 /// `POST /{video}/thumbnails`: adds an image, which becomes the cover if it is preferred.
 pub(super) fn add_thumbnail(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
     let mut video = posted(tx, "POST", me, id)?;
-    let file = request.upload.clone().ok_or_else(|| invalid("The parameter source is required"))?;
+    let file = request.upload.clone().ok_or_else(|| invalid(Protocol, "The parameter source is required"))?;
     let is_image = file.mime.as_deref().is_some_and(|mime| FORMATS.contains(&mime));
     if file.size_bytes > PHOTO_BYTES || !is_image {
-        return Err(invalid("Param source must be an image of at most 10 MB"));
+        return Err(invalid(Content("cover"), "Param source must be an image of at most 10 MB"));
     }
     let is_preferred = graph::is_true(request, "is_preferred");
     if is_preferred {
@@ -651,12 +665,15 @@ pub(super) fn collaborators(tx: &Transaction, _: &Request, me: &Account, id: &st
 pub(super) fn invite(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
     let mut video = posted(tx, "POST", me, id)?;
     let target = param(request, "target_id").filter(|target| !target.is_empty());
-    let target = target.ok_or_else(|| invalid("The parameter target_id is required"))?;
+    let target = target.ok_or_else(|| invalid(Protocol, "The parameter target_id is required"))?;
     if video.edge != "video_reels" {
-        return Err(invalid("Only a reel takes collaborators"));
+        return Err(invalid(Content("collaborators_of_a_video"), "Only a reel takes collaborators"));
     }
     if target == me.id || account::by_id(tx.store, ID, &target).is_none() {
-        return Err(invalid(&format!("Param target_id must be the ID of another Page - got {target}")));
+        return Err(invalid(
+            State,
+            &format!("Param target_id must be the ID of another Page - got {target}"),
+        ));
     }
     if !video.collaborators.contains(&target) {
         tx.spend(INVITATIONS, &me.id, 1)

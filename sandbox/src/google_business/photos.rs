@@ -11,6 +11,7 @@ use super::{
     posts::{body, image_issue, time},
     refusal,
 };
+use crate::exchange::Cause::{self, Content, Protocol, State};
 use crate::{exchange::Response, files::Upload, movie::Movie, store::Record};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -126,20 +127,26 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account, 
     let words = description.as_deref().unwrap_or_default();
     let fault = GoogleBusiness.trigger_fault(tx, request, &location.username, words)?;
     if !is_verified(&location) {
-        return Err(refusal(400, "FAILED_PRECONDITION", "The location is not verified."));
+        return Err(refusal(State, 400, "FAILED_PRECONDITION", "The location is not verified."));
     }
     let category = text(&body["locationAssociation"]["category"]);
     let category = category.filter(|category| CATEGORIES.contains(&category.as_str()));
     let category = category.ok_or_else(|| {
-        invalid(&[(2, "location_association.category", "location_association is required")])
+        invalid(&[(Protocol, 2, "location_association.category", "location_association is required")])
     })?;
     // The logo has been an alias since it became the profile photo.
     let category = if category == "LOGO" { "PROFILE".to_owned() } else { category };
     if category == "COVER" && description.is_some() {
-        return Err(invalid(&[(3, "description", "A cover photo can't have a description")]));
+        return Err(invalid(&[(
+            Content("description_of_a_cover"),
+            3,
+            "description",
+            "A cover photo can't have a description",
+        )]));
     }
     let source = text(&body["sourceUrl"]);
-    let source = source.ok_or_else(|| invalid(&[(2, "source_url", "source_url or data_ref is required")]))?;
+    let source = source
+        .ok_or_else(|| invalid(&[(Protocol, 2, "source_url", "source_url or data_ref is required")]))?;
     let format = text(&body["mediaFormat"]).unwrap_or_default();
     let file = fetched(tx, request, &format, &source)?;
     let replaced = by(tx, parent)
@@ -168,29 +175,29 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account, 
 /// Returns the fetched photo or video.
 fn fetched(tx: &Transaction, request: &Request, format: &str, source: &str) -> Result<Upload, Response> {
     let upload = request.fetched(source).filter(|upload| !upload.is_failing);
-    let upload = upload.ok_or_else(|| invalid(&[(1000, "", "Fetching image failed.")]))?;
+    let upload = upload.ok_or_else(|| invalid(&[(State, 1000, "", "Fetching image failed.")]))?;
     let issue = match format {
-        "PHOTO" => image_issue(upload).map(|message| (5, "media", message)),
-        "VIDEO" => video_issue(tx, upload).map(|message| (5, "media", message)),
-        _ => Some((2, "media_format", "media_format is required")),
+        "PHOTO" => image_issue(upload).map(|(cause, message)| (cause, 5, "media", message)),
+        "VIDEO" => video_issue(tx, upload).map(|(cause, message)| (cause, 5, "media", message)),
+        _ => Some((Protocol, 2, "media_format", "media_format is required")),
     };
     issue.map_or_else(|| Ok(upload.clone()), |issue| Err(invalid(&[issue])))
 }
 
 /// Returns the reason for which a video is refused. Of one whose bytes are not kept only the size is known.
-fn video_issue(tx: &Transaction, upload: &Upload) -> Option<&'static str> {
+fn video_issue(tx: &Transaction, upload: &Upload) -> Option<(Cause, &'static str)> {
     if upload.mime.as_deref().is_none_or(|mime| !mime.starts_with("video/")) {
-        return Some("The video format is not supported.");
+        return Some((Content("video_type"), "The video format is not supported."));
     }
     if upload.size_bytes > VIDEO_BYTES {
-        return Some("The video has to have 75 MB at most.");
+        return Some((Content("video_too_large"), "The video has to have 75 MB at most."));
     }
     let movie = Movie::read(&tx.files.read(&upload.id)?);
     if movie.seconds.is_some_and(|seconds| seconds > VIDEO_SECONDS) {
-        return Some("The video has to be 30 seconds long at most.");
+        return Some((Content("video_too_long"), "The video has to be 30 seconds long at most."));
     }
     let is_small = movie.pixels.is_some_and(|(width, height)| width.min(height) < VIDEO_SIDE);
-    is_small.then_some("The video has to have a resolution of 720p at least.")
+    is_small.then_some((Content("video_too_small"), "The video has to have a resolution of 720p at least."))
 }
 
 /// `GET …/media`: newest first; the list lags behind.

@@ -4,6 +4,7 @@ use super::{
     Account, GoogleBusiness, Outcome, Request, Response, Simulator, Transaction, detailed, invalid,
     is_verified, managed, missing, page_of, refusal,
 };
+use crate::exchange::Cause::{self, Content, Protocol, State};
 use crate::{files::Upload, store::Record};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -144,7 +145,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account, 
     let words = body["summary"].as_str().unwrap_or_default();
     let fault = GoogleBusiness.trigger_fault(tx, request, &location.username, words)?;
     if !is_verified(&location) {
-        return Err(refusal(400, "FAILED_PRECONDITION", "The location is not verified."));
+        return Err(refusal(State, 400, "FAILED_PRECONDITION", "The location is not verified."));
     }
     let files = validate(request, &body)?;
     let number = by(tx, parent).next_back().map_or(0, |last| last.number + 1);
@@ -169,49 +170,62 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account, 
 
 /// Validates a post and returns its images.
 fn validate(request: &Request, body: &Value) -> Result<Vec<(String, String)>, Response> {
-    let mut issues: Vec<(u32, &str, &str)> = Vec::new();
+    let mut issues: Vec<super::Issue> = Vec::new();
     let topic = body["topicType"].as_str().unwrap_or_default();
     if !["STANDARD", "EVENT", "OFFER", "ALERT"].contains(&topic) {
-        issues.push((2, "topic_type", "topic_type is required"));
+        issues.push((Protocol, 2, "topic_type", "topic_type is required"));
     }
     let words = body["summary"].as_str().unwrap_or_default();
     if words.chars().count() > MAX_CHARS {
-        issues.push((3, "summary", "summary is too long"));
+        issues.push((Content("text_too_long"), 3, "summary", "summary is too long"));
     }
     if words.trim().is_empty() && body["media"].as_array().is_none_or(Vec::is_empty) && topic == "STANDARD" {
-        issues.push((2, "summary", "summary is required"));
+        issues.push((Content("empty"), 2, "summary", "summary is required"));
     }
     if topic == "EVENT" || topic == "OFFER" {
         let event = &body["event"];
         if event["title"].as_str().is_none_or(|title| title.trim().is_empty()) {
-            issues.push((2, "event.title", "event.title is required"));
+            issues.push((Content("title_of_an_event"), 2, "event.title", "event.title is required"));
         }
         let schedule = &event["schedule"];
         if ["startDate", "startTime", "endDate", "endTime"].iter().any(|part| !schedule[*part].is_object()) {
-            issues.push((2, "event.schedule", "event.schedule must contain all fields to be valid"));
+            issues.push((
+                Content("times_of_an_event"),
+                2,
+                "event.schedule",
+                "event.schedule must contain all fields to be valid",
+            ));
         }
     }
     if topic == "ALERT" && body["alertType"] != "COVID_19" {
-        issues.push((2, "alert_type", "alert_type is required"));
+        issues.push((Content("type_of_an_alert"), 2, "alert_type", "alert_type is required"));
     }
     if topic != "OFFER" && body["offer"].is_object() {
-        issues.push((3, "offer", "offer is only for posts of type OFFER"));
+        issues.push((Content("offer_of_another_post"), 3, "offer", "offer is only for posts of type OFFER"));
     }
     let action = &body["callToAction"];
     if action.is_object() {
         let kind = action["actionType"].as_str().unwrap_or_default();
         let url = action["url"].as_str().unwrap_or_default();
         match kind {
-            "CALL" if !url.is_empty() => {
-                issues.push((3, "call_to_action.url", "url has to be unset for CALL"))
-            }
+            "CALL" if !url.is_empty() => issues.push((
+                Content("address_of_a_call"),
+                3,
+                "call_to_action.url",
+                "url has to be unset for CALL",
+            )),
             "CALL" => {}
             "BOOK" | "ORDER" | "SHOP" | "LEARN_MORE" | "SIGN_UP" => {
                 if url::Url::parse(url).is_err() {
-                    issues.push((2, "call_to_action.url", "call_to_action.url is required"));
+                    issues.push((
+                        Content("address_of_a_button"),
+                        2,
+                        "call_to_action.url",
+                        "call_to_action.url is required",
+                    ));
                 }
             }
-            _ => issues.push((3, "call_to_action.action_type", "action_type is unknown")),
+            _ => issues.push((Protocol, 3, "call_to_action.action_type", "action_type is unknown")),
         }
     }
     let mut files = Vec::new();
@@ -222,32 +236,38 @@ fn validate(request: &Request, body: &Value) -> Result<Vec<(String, String)>, Re
         });
         match (item["mediaFormat"].as_str(), upload) {
             (Some("PHOTO"), Some(upload)) => {
-                issues.extend(image_issue(upload).map(|message| (5, "media", message)));
+                issues.extend(image_issue(upload).map(|(cause, message)| (cause, 5, "media", message)));
                 files.push((upload.id.clone(), upload.mime.clone().unwrap_or_default()));
             }
-            (Some("PHOTO"), None) => issues.push((1000, "", "Fetching image failed.")),
+            (Some("PHOTO"), None) => issues.push((State, 1000, "", "Fetching image failed.")),
             // As <https://github.com/spotonlive/php-google-my-business/issues/18> quotes it.
             (Some("VIDEO"), _) => {
-                issues.push((5, "media", "Video uploaded from post is not currently supported."));
+                issues.push((
+                    Content("video_of_a_post"),
+                    5,
+                    "media",
+                    "Video uploaded from post is not currently supported.",
+                ));
             }
-            _ => issues.push((2, "media.media_format", "media.media_format is required")),
+            _ => issues.push((Protocol, 2, "media.media_format", "media.media_format is required")),
         }
     }
     if issues.is_empty() { Ok(files) } else { Err(invalid(&issues)) }
 }
 
 /// Returns the reason for which an image is refused.
-pub(super) fn image_issue(upload: &Upload) -> Option<&'static str> {
+pub(super) fn image_issue(upload: &Upload) -> Option<(Cause, &'static str)> {
     match upload.mime.as_deref() {
-        Some("image/gif") => Some("Multiframe images not supported"),
+        Some("image/gif") => Some((Content("image_animated"), "Multiframe images not supported")),
         Some("image/jpeg" | "image/png") if !IMAGE_BYTES.contains(&upload.size_bytes) => {
-            Some("The image has to have 10 KB to 5 MB.")
+            Some((Content("image_bytes"), "The image has to have 10 KB to 5 MB."))
         }
         Some("image/jpeg" | "image/png") => {
             let is_small = upload.pixels.is_none_or(|(width, height)| width < SIDE || height < SIDE);
-            is_small.then_some("The image has to be at least 250 by 250 pixels.")
+            is_small
+                .then_some((Content("image_too_small"), "The image has to be at least 250 by 250 pixels."))
         }
-        _ => Some("The image format is not supported."),
+        _ => Some((Content("image_type"), "The image format is not supported.")),
     }
 }
 
@@ -283,7 +303,12 @@ pub(super) fn patch(
     let known = ["summary", "callToAction", "event", "offer", "topicType", "languageCode", "alertType"];
     for field in mask.split(',').map(str::trim).filter(|field| !field.is_empty()) {
         if !known.contains(&field) {
-            return Err(invalid(&[(3, "update_mask", "The mask names a field that can't be changed.")]));
+            return Err(invalid(&[(
+                Protocol,
+                3,
+                "update_mask",
+                "The mask names a field that can't be changed.",
+            )]));
         }
         post.resource[field] = body[field].clone();
     }
@@ -320,7 +345,7 @@ pub(super) fn body(request: &Request) -> Result<Value, Response> {
             "@type": "type.googleapis.com/google.rpc.BadRequest",
             "fieldViolations": [{ "description": "Invalid JSON payload received." }],
         }]);
-        detailed(400, "INVALID_ARGUMENT", "Invalid JSON payload received.", &violation)
+        detailed(State, 400, "INVALID_ARGUMENT", "Invalid JSON payload received.", &violation)
     })
 }
 

@@ -6,6 +6,7 @@
 use super::{
     Account, DAY, ID, Instagram, Outcome, RateLimit, Request, Response, Transaction, account, graph, page,
 };
+use crate::exchange::Cause::{Content, Protocol, State};
 use crate::{
     container::{Container, Status, fetched_image},
     fake_metrics::figure,
@@ -251,13 +252,14 @@ pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Acc
         Some("VIDEO") if is_item => "VIDEO",
         Some("VIDEO") => {
             return Err(invalid(
+                Protocol,
                 "The VIDEO media type is no longer supported. Use the REELS media type to publish a video.",
             ));
         }
         Some("REELS") if !is_item => "REELS",
         Some("STORIES") if !is_item => "STORIES",
         Some("CAROUSEL") if !is_item => "CAROUSEL",
-        Some(_) => return Err(error(400, 100, 2_207_023, "The media type is unknown.")),
+        Some(_) => return Err(error(Protocol, 400, 100, 2_207_023, "The media type is unknown.")),
     };
     check(request, kind, is_item)?;
     let file = fetch_medium(request, kind)?;
@@ -288,7 +290,13 @@ pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Acc
 }
 
 fn late_thumbnail() -> Response {
-    error(400, 1, 2_207_057, "The thumbnail offset must be within the video's duration.")
+    error(
+        Content("time_of_the_cover"),
+        400,
+        1,
+        2_207_057,
+        "The thumbnail offset must be within the video's duration.",
+    )
 }
 
 /// Checks the parameters of a container but for its medium.
@@ -296,7 +304,7 @@ fn check(request: &Request, kind: &str, is_item: bool) -> Result<(), Response> {
     let get = |name: &str| param(request, name).filter(|text| !text.is_empty());
     let caption = get("caption").unwrap_or_default();
     if caption.chars().count() > CAPTION {
-        return Err(error(400, 36_004, 2_207_010, "The caption was too long."));
+        return Err(error(Content("text_too_long"), 400, 36_004, 2_207_010, "The caption was too long."));
     }
     // The reference has the numbers and not what counts. The help says that no special characters work in a hashtag, and
     // nothing that `##a` or `@.` counts. <https://help.instagram.com/351460621611097>
@@ -305,32 +313,53 @@ fn check(request: &Request, kind: &str, is_item: bool) -> Result<(), Response> {
         caption.split_whitespace().filter_map(|word| word.strip_prefix(mark)).filter(begins).count()
     };
     if count('#') > HASHTAGS {
-        return Err(invalid("The caption has more than 30 hashtags."));
+        return Err(invalid(Content("hashtags"), "The caption has more than 30 hashtags."));
     }
     if count('@') > MENTIONS {
-        return Err(error(400, 100, 2_207_040, "Cannot use more than 20 tags per created media."));
+        return Err(error(
+            Content("mentions"),
+            400,
+            100,
+            2_207_040,
+            "Cannot use more than 20 tags per created media.",
+        ));
     }
     if get("alt_text").is_some_and(|alt| alt.chars().count() > ALT) {
-        return Err(invalid("Param alt_text must be at most 1000 characters long."));
+        return Err(invalid(
+            Content("alt_text_too_long"),
+            "Param alt_text must be at most 1000 characters long.",
+        ));
     }
     if get("alt_text").is_some() && kind != "IMAGE" {
-        return Err(invalid("The param alt_text is only supported for images."));
+        return Err(invalid(
+            Content("alt_text_of_a_video"),
+            "The param alt_text is only supported for images.",
+        ));
     }
     let people = graph::list(request, "collaborators");
-    if people.len() > COLLABORATORS || (!people.is_empty() && (is_item || kind == "STORIES")) {
-        return Err(invalid("The param collaborators is not allowed, or has more than 3 usernames."));
+    let is_story = kind == "STORIES";
+    if people.len() > COLLABORATORS || (!people.is_empty() && (is_item || is_story)) {
+        let cause = match () {
+            () if is_item => Protocol,
+            () if is_story => Content("collaborators_of_a_story"),
+            () => Content("collaborators"),
+        };
+        return Err(invalid(cause, "The param collaborators is not allowed, or has more than 3 usernames."));
     }
     if !people.iter().all(|name| is_username(name)) {
         return Err(no_such_user());
     }
     for name in ["caption", "is_ai_generated", "location_id"] {
         if is_item && get(name).is_some() {
-            return Err(invalid(&format!("The param {name} is not allowed on a carousel item.")));
+            return Err(invalid(Protocol, &format!("The param {name} is not allowed on a carousel item.")));
         }
     }
     for name in ["share_to_feed", "thumb_offset", "cover_url", "audio_name", "trial_params"] {
         if kind != "REELS" && get(name).is_some() {
-            return Err(invalid(&format!("The param {name} is only supported for reels.")));
+            return Err(invalid(
+                Content("setting_of_a_reel"),
+                &format!("The param {name} is only supported for reels."),
+            ));
         }
     }
     if let Some(offset) = get("thumb_offset")
@@ -340,20 +369,29 @@ fn check(request: &Request, kind: &str, is_item: bool) -> Result<(), Response> {
     }
     if let Some(place) = get("location_id").filter(|place| !place.bytes().all(|byte| byte.is_ascii_digit())) {
         let message = format!("INSTAGRAM_PLATFORM_API__INVALID_LOCATION_ID: {place} is no place.");
-        return Err(invalid(&message));
+        return Err(invalid(Content("location"), &message));
     }
     if kind == "CAROUSEL" && get("user_tags").is_some() {
-        return Err(invalid("The param user_tags is not allowed on a carousel; tag users in its items."));
+        return Err(invalid(
+            Content("people_in_a_carousel"),
+            "The param user_tags is not allowed on a carousel; tag users in its items.",
+        ));
     }
     if let Some(tags) = get("user_tags") {
         let tags: Vec<Value> =
-            serde_json::from_str(&tags).map_err(|_| invalid("Param user_tags must be an array"))?;
+            serde_json::from_str(&tags).map_err(|_| invalid(Protocol, "Param user_tags must be an array"))?;
         // "The object must contain all three properties (username, x, and y)" for an image; a video's need none.
         let is_optional = kind == "STORIES" || get("image_url").is_none();
         let is_inside =
             |tag: &Value, axis: &str| tag[axis].as_f64().map_or(is_optional, |at| (0.0..=1.0).contains(&at));
         if !tags.iter().all(|tag| tag["username"].is_string() && is_inside(tag, "x") && is_inside(tag, "y")) {
-            return Err(error(400, 100, 2_207_035, "Tag positions must be between 0.0 and 1.0."));
+            return Err(error(
+                Content("place_of_a_person"),
+                400,
+                100,
+                2_207_035,
+                "Tag positions must be between 0.0 and 1.0.",
+            ));
         }
         if !tags.iter().filter_map(|tag| tag["username"].as_str()).all(is_username) {
             return Err(no_such_user());
@@ -368,7 +406,7 @@ fn is_username(name: &str) -> bool {
 }
 
 fn no_such_user() -> Response {
-    error(400, 110, 2_207_018, "The user could not be found.")
+    error(Content("username"), 400, 110, 2_207_018, "The user could not be found.")
 }
 
 /// Returns the fetched medium. An image is checked at once, a video when it is processed.
@@ -380,7 +418,7 @@ fn fetch_medium(request: &Request, kind: &str) -> Result<Option<Upload>, Respons
         _ => "image_url",
     };
     let Some(address) = get(place) else {
-        return Err(invalid(&format!("The parameter {place} is required")));
+        return Err(invalid(Protocol, &format!("The parameter {place} is required")));
     };
     if let Some(cover) = get("cover_url") {
         fetched_image(request, &cover, &["image/jpeg"], 0.01..=10.0)?;
@@ -393,7 +431,7 @@ fn fetch_medium(request: &Request, kind: &str) -> Result<Option<Upload>, Respons
     let file = request.fetched(&address);
     let most = if kind == "STORIES" { STORY_BYTES } else { VIDEO_BYTES };
     if file.is_some_and(|file| file.size_bytes > most) {
-        return Err(error(400, 352, 2_207_026, "The video file is too large."));
+        return Err(error(Content("video_too_large"), 400, 352, 2_207_026, "The video file is too large."));
     }
     Ok(file.cloned())
 }
@@ -403,6 +441,7 @@ fn carousel(tx: &Transaction, request: &Request, me: &Account) -> Result<Vec<Str
     let ids = graph::list(request, "children");
     if !(2..=ITEMS).contains(&ids.len()) {
         return Err(error(
+            Content("items_of_a_carousel"),
             400,
             100,
             2_207_028,
@@ -422,6 +461,7 @@ fn carousel(tx: &Transaction, request: &Request, me: &Account) -> Result<Vec<Str
 
 fn not_ready() -> Response {
     error(
+        State,
         400,
         9007,
         2_207_027,
@@ -431,13 +471,13 @@ fn not_ready() -> Response {
 
 fn unknown(id: &str) -> Response {
     let message = format!("The media builder with creation id = {id} does not exist or has been expired.");
-    error(400, 24, 2_207_008, &message)
+    error(State, 400, 24, 2_207_008, &message)
 }
 
 /// `POST /{user}/media_publish`.
 pub(super) fn publish(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
     let Some(id) = param(request, "creation_id").filter(|id| !id.is_empty()) else {
-        return Err(invalid("The parameter creation_id is required"));
+        return Err(invalid(Protocol, "The parameter creation_id is required"));
     };
     let container =
         Container::get(tx, &id).filter(|container| container.owner == me.id && !container.is_item);
@@ -445,10 +485,10 @@ pub(super) fn publish(tx: &mut Transaction, request: &Request, me: &Account) -> 
     match container.status(tx) {
         Status::Finished => {}
         Status::InProgress => return Err(not_ready()),
-        Status::Published => return Err(invalid("The container was published already")),
+        Status::Published => return Err(invalid(State, "The container was published already")),
         Status::Expired => return Err(unknown(&id)),
         Status::Unfetched | Status::Failed => {
-            return Err(error(400, 24, 2_207_006, "The media could not be found."));
+            return Err(error(container.failure(), 400, 24, 2_207_006, "The media could not be found."));
         }
     }
     let fault = Instagram.trigger_fault(tx, request, &me.username, &container.text)?;
@@ -492,7 +532,8 @@ pub(super) fn node(tx: &Transaction, request: &Request, me: &Account, id: &str) 
     }
     let container = Container::get(tx, id).filter(|container| container.is_readable(me));
     let container = container.ok_or_else(|| missing("GET", id))?;
-    let (code, status) = match container.status(tx) {
+    let end = container.status(tx);
+    let (code, status) = match end {
         Status::InProgress => ("IN_PROGRESS", "In Progress: Media is still being processed."),
         Status::Finished => {
             ("FINISHED", "Finished: Media has been uploaded and it is ready to be published.")
@@ -503,7 +544,9 @@ pub(super) fn node(tx: &Transaction, request: &Request, me: &Account, id: &str) 
         Status::Failed => ("ERROR", "Error: Media upload has failed with error code 2207026"),
     };
     let node = json!({ "id": id, "status_code": code, "status": status });
-    Ok(Response::json(200, &graph::select(&node, &fields, "ShadowIGMediaBuilder", &["id"])?))
+    let cause = (end == Status::Failed).then(|| container.failure());
+    let selected = graph::select(&node, &fields, "ShadowIGMediaBuilder", &["id"])?;
+    Ok(Response::json(200, &selected).because(cause))
 }
 
 fn own(tx: &Transaction, me: &Account, id: &str) -> Option<Medium> {
@@ -516,13 +559,13 @@ pub(super) fn change(tx: &mut Transaction, request: &Request, me: &Account, id: 
         let is_commented = match param(request, "comment_enabled").as_deref() {
             Some("true" | "1") => true,
             Some("false" | "0") => false,
-            Some(_) => return Err(invalid("Param comment_enabled must be a boolean")),
-            None => return Err(invalid("The parameter comment_enabled is required")),
+            Some(_) => return Err(invalid(Protocol, "Param comment_enabled must be a boolean")),
+            None => return Err(invalid(Protocol, "The parameter comment_enabled is required")),
         };
         tx.store.put(&Medium { is_commented, ..post });
     } else {
         let comment = tx.store.get::<Comment>(id).ok_or_else(|| missing("POST", id))?;
-        param(request, "hide").ok_or_else(|| invalid("The parameter hide is required"))?;
+        param(request, "hide").ok_or_else(|| invalid(Protocol, "The parameter hide is required"))?;
         tx.store.put(&Comment { is_hidden: graph::is_true(request, "hide"), ..comment });
     }
     Ok(Response::json(200, &json!({ "success": true })))
@@ -598,12 +641,12 @@ pub(super) fn comment(
     let post =
         own(tx, me, media).filter(|_| above.is_some() == is_reply).ok_or_else(|| missing("POST", id))?;
     let text = param(request, "message").filter(|text| !text.trim().is_empty());
-    let text = text.ok_or_else(|| invalid("The parameter message is required"))?;
+    let text = text.ok_or_else(|| invalid(Content("empty_comment"), "The parameter message is required"))?;
     if text.chars().count() > CAPTION {
-        return Err(invalid("The comment is too long."));
+        return Err(invalid(Content("comment_too_long"), "The comment is too long."));
     }
     if !post.is_commented {
-        return Err(error(400, 10, 0, "(#10) Comments are turned off for this media"));
+        return Err(error(State, 400, 10, 0, "(#10) Comments are turned off for this media"));
     }
     let fault = Instagram.trigger_fault(tx, request, &me.username, &text)?;
     let comment = Comment {

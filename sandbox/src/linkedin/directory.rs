@@ -9,6 +9,7 @@ use super::{
     Caller, ID, Outcome, Request, Response, Transaction, avatar, forbidden, invalid, page_of, paged, view,
 };
 use crate::account::{Account, FAMILY_NAME};
+use crate::exchange::Cause::{Protocol, State};
 use serde_json::{Map, Value, json};
 
 /// Members in one answer of the typeahead.
@@ -35,10 +36,10 @@ pub(super) fn find(tx: &mut Transaction, request: &Request, caller: &Caller) -> 
     let suffix = match by {
         "vanityName" => "",
         "emailDomain" => ".example",
-        _ => return Err(invalid(&format!("organizations have no finder \"{by}\""))),
+        _ => return Err(invalid(State, &format!("organizations have no finder \"{by}\""))),
     };
     let wanted = request.query(by).filter(|wanted| !wanted.is_empty());
-    let wanted = wanted.ok_or_else(|| invalid(&format!("{by} is required")))?.to_lowercase();
+    let wanted = wanted.ok_or_else(|| invalid(Protocol, &format!("{by} is required")))?.to_lowercase();
     let found = members(tx).map(|account| public_view(&account)).filter(|organization| {
         let vanity_name = organization["vanityName"].as_str().unwrap_or_default();
         format!("{vanity_name}{suffix}").to_lowercase() == wanted
@@ -50,9 +51,10 @@ pub(super) fn find(tx: &mut Transaction, request: &Request, caller: &Caller) -> 
 /// `GET /rest/organizationsLookup?ids=List(…)`: organizations that the member need not administer.
 pub(super) fn lookup(tx: &mut Transaction, request: &Request, _: &Caller) -> Outcome {
     let asked = request.query("ids").and_then(|ids| ids.strip_prefix("List(")?.strip_suffix(')'));
-    let asked: Vec<&str> = asked.ok_or_else(|| invalid("ids has to be List(…)"))?.split(',').collect();
+    let asked: Vec<&str> =
+        asked.ok_or_else(|| invalid(Protocol, "ids has to be List(…)"))?.split(',').collect();
     if asked.iter().any(|id| id.parse::<u64>().is_err()) {
-        return Err(invalid("ids has to be a list of numbers"));
+        return Err(invalid(Protocol, "ids has to be a list of numbers"));
     }
     let found = members(tx).map(|account| (page_of(&account), account));
     let results: Map<String, Value> = found
@@ -67,7 +69,7 @@ pub(super) fn lookup(tx: &mut Transaction, request: &Request, _: &Caller) -> Out
 pub(super) fn followers(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     caller.check_may(&["r_organization_followers"], "peopleTypeahead.FINDER-organizationFollowers")?;
     if request.query("q") != Some("organizationFollowers") {
-        return Err(invalid("q has to be organizationFollowers"));
+        return Err(invalid(Protocol, "q has to be organizationFollowers"));
     }
     let page = format!("urn:li:organization:{}", page_of(&caller.account));
     if request.query("organization") != Some(&page) {
@@ -76,7 +78,7 @@ pub(super) fn followers(tx: &mut Transaction, request: &Request, caller: &Caller
     let keywords = request.query("keywords").unwrap_or_default().to_lowercase();
     let is_name = |c: char| c.is_alphabetic() || " '-.".contains(c);
     if keywords.is_empty() || !keywords.chars().all(is_name) {
-        return Err(invalid("keywords has to be the beginning of a name"));
+        return Err(invalid(Protocol, "keywords has to be the beginning of a name"));
     }
     let found = members(tx)
         .filter(|member| member.id != caller.account.id && member.username.starts_with(&keywords))

@@ -4,6 +4,7 @@
 use super::{
     Caller, Outcome, Record, Request, Response, Transaction, body, error, forbidden, invalid, missing, next,
 };
+use crate::exchange::Cause::{self, Content, Protocol, State};
 use crate::{files::Upload, tokens::random};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -80,6 +81,21 @@ impl Media {
         };
         if is_fine && !first.is_failing { "AVAILABLE" } else { "PROCESSING_FAILED" }
     }
+
+    /// Returns the cause for which it can't be processed.
+    fn failure(&self) -> Cause {
+        match self.parts.values().next() {
+            Some(first) if !first.is_failing => match self.kind.as_str() {
+                "image" if first.mime.as_deref().is_some_and(|mime| mime.starts_with("image/")) => {
+                    Content("pixels_of_an_image")
+                }
+                "image" => Content("image_type"),
+                "video" => Content("video_type"),
+                _ => Content("document_type"),
+            },
+            _ => State,
+        }
+    }
 }
 
 /// Returns the medium of this number.
@@ -95,21 +111,27 @@ pub(super) fn at(tx: &Transaction, urn: &str) -> Option<Media> {
 /// Checks that an author's post may use a medium: it has to be of one of these kinds, and ready.
 pub(super) fn usable(tx: &Transaction, author: &str, urn: &str, kinds: &[&str]) -> Result<Media, Response> {
     let media = at(tx, urn).filter(|media| kinds.contains(&media.kind.as_str()));
-    let media = media.ok_or_else(|| invalid(&format!("{urn} does not exist or is of another kind")))?;
+    let media =
+        media.ok_or_else(|| invalid(State, &format!("{urn} does not exist or is of another kind")))?;
     if media.author != author {
         return Err(forbidden(&format!("{urn}, whose owner is {}", media.author)));
     }
     match media.status(tx) {
         "AVAILABLE" => Ok(media),
         "PROCESSING_FAILED" => Err(error(
+            media.failure(),
             400,
             "MEDIA_ASSET_PROCESSING_FAILED",
             0,
             &format!("Media asset failed processing: {urn}"),
         )),
-        _ => {
-            Err(error(400, "MEDIA_ASSET_WAITING_UPLOAD", 0, &format!("Media asset is waiting upload: {urn}")))
-        }
+        _ => Err(error(
+            State,
+            400,
+            "MEDIA_ASSET_WAITING_UPLOAD",
+            0,
+            &format!("Media asset is waiting upload: {urn}"),
+        )),
     }
 }
 
@@ -123,15 +145,15 @@ pub(super) fn action<'a>(request: &'a Request, plural: &str) -> Option<&'a str> 
 pub(super) fn begin(tx: &mut Transaction, request: &Request, caller: &Caller, plural: &str) -> Outcome {
     let body = body(request)?;
     let upload = &body["initializeUploadRequest"];
-    let author = upload["owner"].as_str().ok_or_else(|| invalid("owner is required"))?;
+    let author = upload["owner"].as_str().ok_or_else(|| invalid(Protocol, "owner is required"))?;
     caller.check_writes_as(author)?;
     let kind = plural.trim_end_matches('s');
     let total_bytes = upload["fileSizeBytes"].as_u64().unwrap_or(0);
     if kind == "video" && total_bytes == 0 {
-        return Err(invalid("fileSizeBytes is required"));
+        return Err(invalid(Protocol, "fileSizeBytes is required"));
     }
     if total_bytes > 5 << 30 {
-        return Err(invalid("fileSizeBytes is more than a video may have"));
+        return Err(invalid(Content("video_too_large"), "fileSizeBytes is more than a video may have"));
     }
     let media = Media {
         id: format!("S{}", next(tx)),
@@ -178,15 +200,18 @@ pub(super) fn receive(tx: &mut Transaction, request: &Request, id: &str, part: &
     let mut media = media.filter(|media| media.begun_at + URLS_LIVE > tx.now);
     let media = media
         .as_mut()
-        .ok_or_else(|| error(403, "FORBIDDEN", 0, "The upload's address is none, or too old"))?;
+        .ok_or_else(|| error(State, 403, "FORBIDDEN", 0, "The upload's address is none, or too old"))?;
     let part: u64 = part.parse().map_err(|_| missing("There is no such piece."))?;
-    let upload = request.upload.clone().ok_or_else(|| invalid("There are no bytes."))?;
+    let upload = request.upload.clone().ok_or_else(|| invalid(Protocol, "There are no bytes."))?;
     let length = match media.kind.as_str() {
         "video" => media.total_bytes.saturating_sub(part * PART_BYTES).min(PART_BYTES),
         _ => upload.size_bytes,
     };
     if upload.size_bytes != length || length == 0 {
-        return Err(invalid(&format!("the piece has {length} bytes, and {} came", upload.size_bytes)));
+        return Err(invalid(
+            Protocol,
+            &format!("the piece has {length} bytes, and {} came", upload.size_bytes),
+        ));
     }
     let tag = upload.sha256[..32].to_owned();
     media.parts.insert(part, upload);
@@ -209,7 +234,7 @@ pub(super) fn finalize(tx: &mut Transaction, request: &Request, caller: &Caller)
         upload["uploadedPartIds"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let count = usize::try_from(media.total_bytes.div_ceil(PART_BYTES)).unwrap_or(usize::MAX);
     if named != tags || tags.len() != count {
-        return Err(invalid("uploadedPartIds are not the pieces of the video, in order"));
+        return Err(invalid(Protocol, "uploadedPartIds are not the pieces of the video, in order"));
     }
     if media.finished_at.is_none() {
         media.finished_at = Some(tx.now);
@@ -235,5 +260,5 @@ pub(super) fn show(tx: &mut Transaction, _: &Request, caller: &Caller, plural: &
     if status == "PROCESSING_FAILED" && kind == "video" {
         view["processingFailureReason"] = json!("UNSUPPORTED_FORMAT");
     }
-    Ok(Response::json(200, &view))
+    Ok(Response::json(200, &view).because((status == "PROCESSING_FAILED").then(|| media.failure())))
 }

@@ -6,6 +6,7 @@
 //! <https://learn.microsoft.com/en-us/linkedin/shared/authentication/programmatic-refresh-tokens>
 
 use super::{ID, LinkedIn, Outcome, Request, Response, Transaction};
+use crate::exchange::Cause::State;
 use crate::{
     App, Grant,
     account::Account,
@@ -173,7 +174,7 @@ fn app(tx: &Transaction, request: &Request) -> Result<Login, Response> {
 }
 
 fn oauth_error(status: u16, word: &str, description: &str) -> Response {
-    Response::json(status, &json!({ "error": word, "error_description": description }))
+    Response::json(status, &json!({ "error": word, "error_description": description })).because(State)
 }
 
 /// `POST /oauth/v2/accessToken`.

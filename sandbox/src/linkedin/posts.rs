@@ -5,6 +5,7 @@ use super::{
     CREATES, Caller, LinkedIn, Outcome, Record, Request, Response, Transaction, body, error, forbidden,
     invalid, media, missing, next, page_of, paged, text, throttled,
 };
+use crate::exchange::Cause::{self, Content, Protocol, State};
 use crate::{fake_metrics::figure, simulator::Simulator};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -172,13 +173,16 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Caller) -
         false => ["PUBLIC", "CONNECTIONS", "LOGGED_IN"].contains(&visibility),
     };
     if !is_visible {
-        return Err(invalid(&format!("visibility can't be \"{visibility}\"")));
+        return Err(invalid(
+            Content("visibility_of_a_page"),
+            &format!("visibility can't be \"{visibility}\""),
+        ));
     }
     if field("lifecycleState") != "PUBLISHED" {
-        return Err(invalid("lifecycleState has to be PUBLISHED"));
+        return Err(invalid(Protocol, "lifecycleState has to be PUBLISHED"));
     }
     if body["distribution"]["feedDistribution"].as_str().is_none() {
-        return Err(invalid("distribution is required"));
+        return Err(invalid(Protocol, "distribution is required"));
     }
     let commentary = field("commentary").to_owned();
     let words = text::plain(&commentary);
@@ -193,7 +197,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Caller) -
         return Err(missing("The post that is to be shared does not exist."));
     }
     if commentary.is_empty() && content.is_null() && reshares.is_none() {
-        return Err(invalid("a post needs a commentary or a content"));
+        return Err(invalid(Content("empty"), "a post needs a commentary or a content"));
     }
     let fault = LinkedIn.trigger_fault(tx, request, &caller.account.username, &words)?;
     let digest = hex::encode(Sha256::digest(json!([author, commentary, content, reshares]).to_string()));
@@ -227,71 +231,79 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Caller) -
 
 /// Checks a post's content, and returns whether the post gets a `ugcPost` URN.
 fn holds(tx: &Transaction, author: &str, content: &Value) -> Result<bool, Response> {
-    let text = |value: &Value, name: &str, max: usize| match value[name].as_str() {
-        Some(text) if text.chars().count() > max => {
-            Err(error(422, "FIELD_LENGTH_TOO_LONG", 0, &format!("{name} is longer than {max} characters")))
-        }
+    let text = |cause: Cause, value: &Value, name: &str, max: usize| match value[name].as_str() {
+        Some(text) if text.chars().count() > max => Err(error(
+            cause,
+            422,
+            "FIELD_LENGTH_TOO_LONG",
+            0,
+            &format!("{name} is longer than {max} characters"),
+        )),
         text => Ok(text.filter(|text| !text.is_empty()).map(str::to_owned)),
     };
     let Some(content) = content.as_object() else { return Ok(false) };
     if content.len() != 1 {
-        return Err(invalid("content has to hold exactly one kind"));
+        return Err(invalid(Protocol, "content has to hold exactly one kind"));
     }
     let (kind, value) = content.iter().next().expect("it has one member");
     match kind.as_str() {
         "media" => {
-            let urn = value["id"].as_str().ok_or_else(|| invalid("media.id is required"))?;
+            let urn = value["id"].as_str().ok_or_else(|| invalid(Protocol, "media.id is required"))?;
             let media = media::usable(tx, author, urn, &["image", "video", "document"])?;
-            text(value, "altText", 4086)?;
-            let title = text(value, "title", 400)?;
+            text(Content("alt_text_too_long"), value, "altText", 4086)?;
+            let title = text(Content("title_of_a_document_too_long"), value, "title", 400)?;
             if media.kind == "document" && title.is_none() {
-                return Err(invalid("a document needs a title"));
+                return Err(invalid(Content("document_title"), "a document needs a title"));
             }
             Ok(media.kind == "video")
         }
         "multiImage" => {
             let images = value["images"].as_array().map(Vec::as_slice).unwrap_or_default();
             if !(2..=20).contains(&images.len()) {
-                return Err(invalid(&format!(
-                    "multiImage takes 2 to 20 images, and there are {}",
-                    images.len()
-                )));
+                return Err(invalid(
+                    Content("images_of_a_post"),
+                    &format!("multiImage takes 2 to 20 images, and there are {}", images.len()),
+                ));
             }
             for image in images {
-                let urn = image["id"].as_str().ok_or_else(|| invalid("images.id is required"))?;
+                let urn = image["id"].as_str().ok_or_else(|| invalid(Protocol, "images.id is required"))?;
                 media::usable(tx, author, urn, &["image"])?;
-                text(image, "altText", 4086)?;
+                text(Content("alt_text_too_long"), image, "altText", 4086)?;
             }
             Ok(true)
         }
         "article" => {
-            let source = text(value, "source", 8192)?.ok_or_else(|| invalid("article.source is required"))?;
+            let source = text(Content("address_of_an_article_too_long"), value, "source", 8192)?
+                .ok_or_else(|| invalid(Protocol, "article.source is required"))?;
             if !url::Url::parse(&source).is_ok_and(|url| url.has_host()) {
-                return Err(invalid("article.source is no address"));
+                return Err(invalid(Content("address_of_an_article"), "article.source is no address"));
             }
-            text(value, "title", 400)?.ok_or_else(|| invalid("article.title is required"))?;
-            text(value, "description", 4086)?;
+            text(Content("title_of_an_article_too_long"), value, "title", 400)?
+                .ok_or_else(|| invalid(Content("title_of_an_article"), "article.title is required"))?;
+            text(Content("description_of_an_article_too_long"), value, "description", 4086)?;
             if let Some(urn) = value["thumbnail"].as_str() {
                 media::usable(tx, author, urn, &["image"])?;
             }
             Ok(false)
         }
         "poll" => {
-            text(value, "question", 140)?.ok_or_else(|| invalid("poll.question is required"))?;
+            text(Content("question_of_a_poll_too_long"), value, "question", 140)?
+                .ok_or_else(|| invalid(Content("question_of_a_poll"), "poll.question is required"))?;
             let options = value["options"].as_array().map(Vec::as_slice).unwrap_or_default();
             if !(2..=4).contains(&options.len()) {
-                return Err(invalid("a poll takes 2 to 4 options"));
+                return Err(invalid(Content("options_of_a_poll"), "a poll takes 2 to 4 options"));
             }
             for option in options {
-                text(option, "text", 30)?.ok_or_else(|| invalid("an option needs a text"))?;
+                text(Content("option_of_a_poll_too_long"), option, "text", 30)?
+                    .ok_or_else(|| invalid(Content("empty_option_of_a_poll"), "an option needs a text"))?;
             }
             let duration = value["settings"]["duration"].as_str().unwrap_or_default();
             if !["ONE_DAY", "THREE_DAYS", "SEVEN_DAYS", "FOURTEEN_DAYS"].contains(&duration) {
-                return Err(invalid(&format!("a poll can't last \"{duration}\"")));
+                return Err(invalid(Protocol, &format!("a poll can't last \"{duration}\"")));
             }
             Ok(true)
         }
-        other => Err(invalid(&format!("\"{other}\" is no content of a post"))),
+        other => Err(invalid(Protocol, &format!("\"{other}\" is no content of a post"))),
     }
 }
 
@@ -314,6 +326,7 @@ fn too_long(length: usize) -> Response {
             "status": 400,
         }),
     )
+    .because(Content("text_too_long"))
 }
 
 fn duplicate(urn: &str) -> Response {
@@ -330,6 +343,7 @@ fn duplicate(urn: &str) -> Response {
             "status": 422,
         }),
     )
+    .because(State)
 }
 
 /// Returns whether a request names this Rest.li method. LinkedIn's own client sends it in lower case, and Rest.li reads
@@ -341,7 +355,7 @@ fn has_method(request: &Request, method: &str) -> bool {
 /// `GET /rest/posts?q=author`.
 pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     if request.query("q") != Some("author") || !has_method(request, "FINDER") {
-        return Err(invalid("q has to be author, and X-RestLi-Method FINDER"));
+        return Err(invalid(Protocol, "q has to be author, and X-RestLi-Method FINDER"));
     }
     let author = request.query("author").unwrap_or_default();
     caller.check_reads(author)?;
@@ -368,16 +382,22 @@ pub(super) fn show(tx: &mut Transaction, _: &Request, caller: &Caller, urn: &str
 /// `POST /rest/posts/{urn}` with `X-RestLi-Method: PARTIAL_UPDATE`.
 pub(super) fn change(tx: &mut Transaction, request: &Request, caller: &Caller, urn: &str) -> Outcome {
     if !has_method(request, "PARTIAL_UPDATE") {
-        return Err(invalid("X-RestLi-Method has to be PARTIAL_UPDATE"));
+        return Err(invalid(Protocol, "X-RestLi-Method has to be PARTIAL_UPDATE"));
     }
     let mut post = own(tx, caller, urn)?;
     caller.check_writes_as(&post.author)?;
     let body = body(request)?;
     let Some(commentary) = body.pointer("/patch/$set/commentary").and_then(Value::as_str) else {
-        return Err(invalid("only the commentary can be set"));
+        return Err(invalid(Protocol, "only the commentary can be set"));
     };
     if text::plain(commentary).chars().count() > 3000 {
-        return Err(error(422, "FIELD_LENGTH_TOO_LONG", 0, "commentary is longer than 3000 characters"));
+        return Err(error(
+            Content("text_too_long"),
+            422,
+            "FIELD_LENGTH_TOO_LONG",
+            0,
+            "commentary is longer than 3000 characters",
+        ));
     }
     post.commentary = commentary.to_owned();
     tx.store.put(&post);
@@ -445,7 +465,7 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, caller: &Caller, 
             // The activity of a post, to which comments belong, is made some time after it.
             if post.created_at + tx.settings.lag() > tx.now {
                 let message = format!("Unable to obtain activity for urn: '{urn}'");
-                return Err(Response::json(404, &json!({ "message": message, "status": 404 })));
+                return Err(Response::json(404, &json!({ "message": message, "status": 404 })).because(State));
             }
             post.urn
         }
@@ -453,7 +473,7 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, caller: &Caller, 
     let text = body["message"]["text"].as_str().unwrap_or_default();
     let image = body.pointer("/content/0/entity/image").and_then(Value::as_str);
     if text.is_empty() && image.is_none() {
-        return Err(invalid("message.text is required"));
+        return Err(invalid(Content("empty_comment"), "message.text is required"));
     }
     let attributes = &body["message"]["attributes"];
     check_comment(text, attributes)?;
@@ -484,9 +504,15 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, caller: &Caller, 
 /// Checks the text of a comment and its mentions.
 fn check_comment(text: &str, attributes: &Value) -> Result<(), Response> {
     if text.chars().count() > 1250 {
-        return Err(error(422, "FIELD_LENGTH_TOO_LONG", 0, "message.text is longer than 1250 characters"));
+        return Err(error(
+            Content("comment_too_long"),
+            422,
+            "FIELD_LENGTH_TOO_LONG",
+            0,
+            "message.text is longer than 1250 characters",
+        ));
     }
-    text::mentions(text, attributes).map(drop).map_err(|wrong| invalid(&wrong))
+    text::mentions(text, attributes).map(drop).map_err(|wrong| invalid(Protocol, &wrong))
 }
 
 /// `GET /rest/socialActions/{urn}/comments`.
@@ -512,9 +538,9 @@ pub(super) fn show_comment(tx: &mut Transaction, _: &Request, caller: &Caller, i
 /// `POST /rest/socialActions/{urn}/comments/{id}?actor=` with `X-RestLi-Method: PARTIAL_UPDATE`.
 pub(super) fn change_comment(tx: &mut Transaction, request: &Request, caller: &Caller, id: &str) -> Outcome {
     if !has_method(request, "PARTIAL_UPDATE") {
-        return Err(invalid("X-RestLi-Method has to be PARTIAL_UPDATE"));
+        return Err(invalid(Protocol, "X-RestLi-Method has to be PARTIAL_UPDATE"));
     }
-    let actor = request.query("actor").ok_or_else(|| invalid("actor is required"))?;
+    let actor = request.query("actor").ok_or_else(|| invalid(Protocol, "actor is required"))?;
     caller.check_comments_as(request, actor)?;
     let comment = remarked(tx, id)?;
     if comment.actor != actor {
@@ -522,7 +548,9 @@ pub(super) fn change_comment(tx: &mut Transaction, request: &Request, caller: &C
     }
     let body = body(request)?;
     let message = body.pointer("/patch/message/$set").cloned().unwrap_or_default();
-    let text = message["text"].as_str().ok_or_else(|| invalid("only the text of the message can be set"))?;
+    let text = message["text"]
+        .as_str()
+        .ok_or_else(|| invalid(Protocol, "only the text of the message can be set"))?;
     check_comment(text, &message["attributes"])?;
     tx.store.put(&Comment { text: text.to_owned(), attributes: message["attributes"].clone(), ..comment });
     Ok(Response::empty(204))
@@ -530,7 +558,7 @@ pub(super) fn change_comment(tx: &mut Transaction, request: &Request, caller: &C
 
 /// `DELETE /rest/socialActions/{urn}/comments/{id}?actor=`.
 pub(super) fn delete_comment(tx: &mut Transaction, request: &Request, caller: &Caller, id: &str) -> Outcome {
-    let actor = request.query("actor").ok_or_else(|| invalid("actor is required"))?;
+    let actor = request.query("actor").ok_or_else(|| invalid(Protocol, "actor is required"))?;
     caller.check_comments_as(request, actor)?;
     let comment = remarked(tx, id)?;
     if comment.actor != actor {
@@ -544,7 +572,7 @@ pub(super) fn delete_comment(tx: &mut Transaction, request: &Request, caller: &C
 pub(super) fn page_statistics(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     let entity = request.query("organizationalEntity").unwrap_or_default();
     if request.query("q") != Some("organizationalEntity") {
-        return Err(invalid("q has to be organizationalEntity"));
+        return Err(invalid(Protocol, "q has to be organizationalEntity"));
     }
     if entity != format!("urn:li:organization:{}", page_of(&caller.account)) {
         return Err(forbidden("organizationalEntityShareStatistics"));
@@ -597,11 +625,11 @@ pub(super) fn member_statistics(tx: &mut Transaction, request: &Request, caller:
     let urn = entity.strip_prefix("(share:").or_else(|| entity.strip_prefix("(ugc:"));
     let urn = urn
         .and_then(|urn| urn.strip_suffix(')'))
-        .ok_or_else(|| invalid("entity has to be (share:…) or (ugc:…)"))?;
+        .ok_or_else(|| invalid(Protocol, "entity has to be (share:…) or (ugc:…)"))?;
     let post = own(tx, caller, urn)?;
     let asked = request.query("queryType").unwrap_or_default();
     let Some((name, max)) = TYPES.iter().find(|(name, _)| *name == asked) else {
-        return Err(invalid(&format!("there is no queryType {asked}")));
+        return Err(invalid(Protocol, &format!("there is no queryType {asked}")));
     };
     let count = match *name {
         "REACTION" => likes(tx, &post),

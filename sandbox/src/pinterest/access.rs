@@ -4,6 +4,7 @@
 //! A token is of the realm whose token endpoint issued it, and the other refuses it.
 
 use super::{Account, Pinterest, Request, Transaction, error};
+use crate::exchange::Cause::State;
 use crate::{
     App, Grant,
     exchange::Response,
@@ -68,6 +69,7 @@ impl Realm {
             return Ok(());
         }
         Err(error(
+            State,
             403,
             29,
             "Apps with Trial access may not create Pins in production https://api.pinterest.com - use API Sandbox https://api-sandbox.pinterest.com instead.",

@@ -4,6 +4,7 @@ use super::{
     Account, Outcome, Realm, Record, Request, Response, Transaction, body, error, invalid, next, paged, pins,
     text, time,
 };
+use crate::exchange::Cause::{Protocol, State};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -96,7 +97,7 @@ pub(super) fn ensure_first(tx: &mut Transaction, account: &Account) {
 pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let privacy = request.query("privacy").unwrap_or("ALL");
     if !["ALL", "PUBLIC", "PROTECTED", "SECRET", "PUBLIC_AND_SECRET"].contains(&privacy) {
-        return Err(invalid(&format!("'{privacy}' is no privacy of a board")));
+        return Err(invalid(Protocol, &format!("'{privacy}' is no privacy of a board")));
     }
     let own = of(tx, &caller.id, Realm::of(request)).into_iter().filter(|board| match privacy {
         "ALL" => true,
@@ -111,20 +112,21 @@ pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) ->
 /// `POST /v5/boards`.
 pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let body = body(request)?;
-    let name = text(&body, "name", 180)?.ok_or_else(|| invalid("'name' is a required property"))?;
-    let privacy = text(&body, "privacy", 20)?.unwrap_or_else(|| "PUBLIC".into());
+    let name = text(&body, "name", 180, Protocol)?
+        .ok_or_else(|| invalid(Protocol, "'name' is a required property"))?;
+    let privacy = text(&body, "privacy", 20, Protocol)?.unwrap_or_else(|| "PUBLIC".into());
     if !["PUBLIC", "PROTECTED", "SECRET"].contains(&privacy.as_str()) {
-        return Err(invalid(&format!("'{privacy}' is no privacy of a board")));
+        return Err(invalid(Protocol, &format!("'{privacy}' is no privacy of a board")));
     }
     let realm = Realm::of(request);
     if of(tx, &caller.id, realm).iter().any(|board| board.name == name) {
-        return Err(error(400, 58, "You already have a board with that name."));
+        return Err(error(State, 400, 58, "You already have a board with that name."));
     }
     let board = Board {
         id: next(tx),
         owner: caller.id.clone(),
         name,
-        description: text(&body, "description", 500)?,
+        description: text(&body, "description", 500, Protocol)?,
         privacy,
         is_ads_only: body["is_ads_only"] == true,
         sections: Vec::new(),
@@ -154,9 +156,10 @@ pub(super) fn sections(tx: &mut Transaction, request: &Request, caller: &Account
 pub(super) fn create_section(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
     let body = body(request)?;
     let mut board = own(tx, request, caller, id)?;
-    let name = text(&body, "name", 180)?.ok_or_else(|| invalid("'name' is a required property"))?;
+    let name = text(&body, "name", 180, Protocol)?
+        .ok_or_else(|| invalid(Protocol, "'name' is a required property"))?;
     if board.sections.iter().any(|section| section.name == name) {
-        return Err(error(409, 409, "There is a section of that name already."));
+        return Err(error(State, 409, 409, "There is a section of that name already."));
     }
     let section = Section { id: next(tx), name };
     board.sections.push(section.clone());
@@ -176,6 +179,6 @@ pub(super) fn own(
     id: &str,
 ) -> Result<Board, Response> {
     let board = get(tx, id).filter(|board| board.realm == Realm::of(request));
-    let board = board.ok_or_else(|| error(404, 40, "Board not found."))?;
+    let board = board.ok_or_else(|| error(State, 404, 40, "Board not found."))?;
     if board.owner == account.id { Ok(board) } else { Err(super::forbidden()) }
 }

@@ -4,6 +4,7 @@
 use super::{
     Account, Outcome, Record, Request, Response, STORAGE, Transaction, body, error, invalid, next, paged,
 };
+use crate::exchange::Cause::{self, Content, Protocol, State};
 use crate::{files::Upload, tokens::random};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,14 @@ impl Media {
         if is_video && !says("sandbox-failed") { "succeeded" } else { "failed" }
     }
 
+    /// Returns the cause for which it can't be published.
+    pub(super) fn failure(&self) -> Cause {
+        match self.upload.as_ref().map(|upload| upload.mime.as_deref().unwrap_or_default()) {
+            Some(mime) if !mime.starts_with("video/") => Content("video_type"),
+            _ => State,
+        }
+    }
+
     fn view(&self, tx: &Transaction) -> Value {
         json!({ "media_id": self.id, "media_type": "video", "status": self.status(tx) })
     }
@@ -65,7 +74,10 @@ pub(super) fn by_upload_key(tx: &Transaction, request: &Request) -> Option<Media
 pub(super) fn register(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let body = body(request)?;
     if body["media_type"] != "video" {
-        return Err(invalid(&format!("'media_type': {} is not one of ['video']", body["media_type"])));
+        return Err(invalid(
+            Protocol,
+            &format!("'media_type': {} is not one of ['video']", body["media_type"]),
+        ));
     }
     let media =
         Media { id: next(tx), owner: caller.id.clone(), signature: random(), upload: None, stored_at: None };
@@ -104,33 +116,48 @@ pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) ->
 /// `GET /v5/media/{media_id}`.
 pub(super) fn show(tx: &mut Transaction, _: &Request, caller: &Account, id: &str) -> Outcome {
     let own = get(tx, id).filter(|media| media.owner == caller.id);
-    let media = own.ok_or_else(|| error(404, 404, "Media not found."))?;
+    let media = own.ok_or_else(|| error(State, 404, 404, "Media not found."))?;
     let view = media.view(tx);
-    Ok(Response::json(200, &view))
+    Ok(Response::json(200, &view).because((media.status(tx) == "failed").then(|| media.failure())))
 }
 
 /// Receives an upload form, as S3 does: `POST https://…s3-accelerate.amazonaws.com/`.
 pub(super) fn store(tx: &mut Transaction, request: &Request) -> Response {
-    let refuse = |status: u16, code: &str, message: &str| {
+    let refuse = |cause: Cause, status: u16, code: &str, message: &str| {
         let xml = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{code}</Code><Message>{message}</Message></Error>"
         );
-        Response::bytes(status, "application/xml", xml.into())
+        Response::bytes(status, "application/xml", xml.into()).because(cause)
     };
     if request.header("authorization").is_some() {
-        return refuse(400, "InvalidArgument", "Only one auth mechanism allowed");
+        return refuse(Protocol, 400, "InvalidArgument", "Only one auth mechanism allowed");
     }
     let Some(mut media) = by_upload_key(tx, request) else {
-        return refuse(403, "AccessDenied", "Invalid according to Policy: Policy Condition failed");
+        return refuse(State, 403, "AccessDenied", "Invalid according to Policy: Policy Condition failed");
     };
     if request.field("x-amz-signature") != Some(&media.signature) || request.field("policy").is_none() {
-        return refuse(403, "SignatureDoesNotMatch", "The request signature we calculated does not match");
+        return refuse(
+            State,
+            403,
+            "SignatureDoesNotMatch",
+            "The request signature we calculated does not match",
+        );
     }
     let Some(upload) = request.upload.clone() else {
-        return refuse(400, "InvalidArgument", "POST requires exactly one file upload per request.");
+        return refuse(
+            Protocol,
+            400,
+            "InvalidArgument",
+            "POST requires exactly one file upload per request.",
+        );
     };
     if upload.size_bytes > MAX_BYTES {
-        return refuse(400, "EntityTooLarge", "Your proposed upload exceeds the maximum allowed size");
+        return refuse(
+            Content("video_too_large"),
+            400,
+            "EntityTooLarge",
+            "Your proposed upload exceeds the maximum allowed size",
+        );
     }
     media.upload = Some(upload);
     media.stored_at = Some(tx.now);

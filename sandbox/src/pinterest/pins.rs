@@ -4,6 +4,7 @@ use super::{
     Account, Outcome, Pinterest, Realm, Record, Request, Response, Transaction, boards, body, error, invalid,
     is_number, media, next, number, paged, text, time,
 };
+use crate::exchange::Cause::{Content, Protocol, State};
 use crate::{fake_metrics::figure, files::Upload, simulator::Simulator};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
@@ -105,7 +106,9 @@ pub(super) fn picture(tx: &Transaction, name: &str) -> Response {
         Some("video/mp4") => "video/mp4",
         _ => "application/octet-stream",
     };
-    tx.files.read(id).map_or_else(|| Response::empty(404), |bytes| Response::bytes(200, mime, bytes))
+    tx.files
+        .read(id)
+        .map_or_else(|| Response::empty(404).because(State), |bytes| Response::bytes(200, mime, bytes))
 }
 
 /// `POST /v5/pins`.
@@ -113,18 +116,19 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) 
     let realm = Realm::of(request);
     realm.check_pins(tx)?;
     let body = body(request)?;
-    let board = number(&body, "board_id")?.ok_or_else(|| invalid("'board_id' is a required property"))?;
+    let board =
+        number(&body, "board_id")?.ok_or_else(|| invalid(Protocol, "'board_id' is a required property"))?;
     let section = number(&body, "board_section_id")?;
-    let title = text(&body, "title", 100)?;
-    let description = text(&body, "description", 800)?;
-    let alt = text(&body, "alt_text", 500)?;
+    let title = text(&body, "title", 100, Content("title_too_long"))?;
+    let description = text(&body, "description", 800, Content("text_too_long"))?;
+    let alt = text(&body, "alt_text", 500, Content("alt_text_too_long"))?;
     let link = address(&body, 2048)?;
-    let color = text(&body, "dominant_color", 7)?;
+    let color = text(&body, "dominant_color", 7, Protocol)?;
     let disclosures = disclosures(&body["ai_disclosures"])?;
     number(&body, "parent_pin_id")?;
     let board = boards::own(tx, request, caller, &board)?;
     if section.as_deref().is_some_and(|section| !board.has(section)) {
-        return Err(error(404, 2031, "Board section not found."));
+        return Err(error(State, 404, 2031, "Board section not found."));
     }
     let Source { kind, files, slots, cover } = source(tx, request, caller, &body["media_source"])?;
     let words =
@@ -155,10 +159,10 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) 
 
 /// Returns the link of a pin or of an item.
 fn address(body: &Value, max: usize) -> Result<Option<String>, Response> {
-    let link = text(body, "link", max)?;
+    let link = text(body, "link", max, Content("link_too_long"))?;
     let is_address = |link: &str| link.starts_with("http://") || link.starts_with("https://");
     if link.as_deref().is_some_and(|link| !is_address(link)) {
-        return Err(error(400, 1, "Sorry! It looks like you entered an invalid URL."));
+        return Err(error(Content("link"), 400, 1, "Sorry! It looks like you entered an invalid URL."));
     }
     Ok(link)
 }
@@ -169,13 +173,14 @@ fn disclosures(declared: &Value) -> Result<Vec<String>, Response> {
     if declared.is_null() {
         return Ok(Vec::new());
     }
-    let values = declared["values"].as_array().ok_or_else(|| invalid("'values' is a required property"))?;
+    let values =
+        declared["values"].as_array().ok_or_else(|| invalid(Protocol, "'values' is a required property"))?;
     if values.is_empty() {
-        return Err(invalid("'values' is too short, constraint: minItems=1"));
+        return Err(invalid(Protocol, "'values' is too short, constraint: minItems=1"));
     }
     let known = |value: &Value| match value.as_str().filter(|value| VALUES.contains(value)) {
         Some(value) => Ok(value.to_owned()),
-        None => Err(invalid(&format!("{value} is not one of {VALUES:?}"))),
+        None => Err(invalid(Protocol, &format!("{value} is not one of {VALUES:?}"))),
     };
     values.iter().map(known).collect()
 }
@@ -183,8 +188,8 @@ fn disclosures(declared: &Value) -> Result<Vec<String>, Response> {
 /// Returns what belongs to one of several images. Its members have no maximum in the description of the API.
 fn slot(item: &Value) -> Result<Slot, Response> {
     Ok(Slot {
-        title: text(item, "title", usize::MAX)?,
-        description: text(item, "description", usize::MAX)?,
+        title: text(item, "title", usize::MAX, Protocol)?,
+        description: text(item, "description", usize::MAX, Protocol)?,
         link: address(item, usize::MAX)?,
     })
 }
@@ -195,14 +200,18 @@ fn source(tx: &Transaction, request: &Request, caller: &Account, source: &Value)
     let decoded = |item: &Value| decode_image(tx, &item["content_type"], &item["data"]);
     let one_size = |files: Vec<Upload>| {
         let sizes: HashSet<_> = files.iter().filter_map(|file| file.pixels).collect();
-        if sizes.len() < 2 { Ok(files) } else { Err(invalid("the images of a carousel must have one size")) }
+        if sizes.len() < 2 {
+            Ok(files)
+        } else {
+            Err(invalid(Content("sizes_of_a_carousel"), "the images of a carousel must have one size"))
+        }
     };
     let items = || {
         let items = source["items"].as_array().map(Vec::as_slice).unwrap_or_default();
         match items.len() {
             2..=5 => Ok(items),
-            0 | 1 => Err(invalid("'items' is too short, constraint: minItems=2")),
-            _ => Err(invalid("'items' is too long, constraint: maxItems=5")),
+            0 | 1 => Err(invalid(Protocol, "'items' is too short, constraint: minItems=2")),
+            _ => Err(invalid(Content("images_of_a_carousel"), "'items' is too long, constraint: maxItems=5")),
         }
     };
     match source["source_type"].as_str() {
@@ -219,21 +228,24 @@ fn source(tx: &Transaction, request: &Request, caller: &Account, source: &Value)
             Ok(Source { kind: "multiple_images", files, slots, cover: None })
         }
         Some("video_id") if Realm::of(request) == Realm::Sandbox => {
-            Err(invalid("video Pins can't be created in the API Sandbox"))
+            Err(invalid(State, "video Pins can't be created in the API Sandbox"))
         }
         Some("video_id") => {
-            let id =
-                number(source, "media_id")?.ok_or_else(|| invalid("'media_id' is a required property"))?;
+            let id = number(source, "media_id")?
+                .ok_or_else(|| invalid(Protocol, "'media_id' is a required property"))?;
             let media = media::get(tx, &id).filter(|media| media.owner == caller.id);
-            let media = media.ok_or_else(|| error(404, 404, "Media not found."))?;
+            let media = media.ok_or_else(|| error(State, 404, 404, "Media not found."))?;
             if media.status(tx) != "succeeded" {
-                return Err(invalid(&format!("the video is not ready, its status is {}", media.status(tx))));
+                return Err(invalid(
+                    media.failure(),
+                    &format!("the video is not ready, its status is {}", media.status(tx)),
+                ));
             }
             let has_cover = ["cover_image_url", "cover_image_data", "cover_image_key_frame_time"]
                 .iter()
                 .any(|name| !source[*name].is_null());
             if !has_cover {
-                return Err(invalid("a video needs a cover image"));
+                return Err(invalid(Protocol, "a video needs a cover image"));
             }
             let (mime, data) = (&source["cover_image_content_type"], &source["cover_image_data"]);
             let cover = match () {
@@ -246,40 +258,53 @@ fn source(tx: &Transaction, request: &Request, caller: &Account, source: &Value)
             let files = media.upload.into_iter().collect();
             Ok(Source { kind: "video", files, slots: Vec::new(), cover })
         }
-        Some(other) => Err(invalid(&format!("'{other}' is no source_type that is served here"))),
-        None => Err(invalid("'media_source' has to have a 'source_type'")),
+        Some(other) => Err(invalid(Protocol, &format!("'{other}' is no source_type that is served here"))),
+        None => Err(invalid(Protocol, "'media_source' has to have a 'source_type'")),
     }
 }
 
 fn decode_image(tx: &Transaction, mime: &Value, data: &Value) -> Result<Upload, Response> {
     let declared = mime.as_str().unwrap_or_default();
     if !["image/jpeg", "image/png"].contains(&declared) {
-        return Err(invalid(&format!("'{declared}' is not one of ['image/jpeg', 'image/png']")));
+        return Err(invalid(
+            Content("image_type"),
+            &format!("'{declared}' is not one of ['image/jpeg', 'image/png']"),
+        ));
     }
     let bytes = data.as_str().and_then(|data| BASE64_STANDARD.decode(data).ok());
-    let bytes = bytes.ok_or_else(|| invalid("'data' does not match '^[a-zA-Z0-9+\\/=]+$'"))?;
-    let upload = tx.files.store_bytes(bytes.into()).map_err(|_| error(500, 0, "Something went wrong."))?;
+    let bytes = bytes.ok_or_else(|| invalid(Protocol, "'data' does not match '^[a-zA-Z0-9+\\/=]+$'"))?;
+    let upload =
+        tx.files.store_bytes(bytes.into()).map_err(|_| error(State, 500, 0, "Something went wrong."))?;
     if upload.mime.as_deref() != Some(declared) {
         tx.files.discard(&upload.id);
-        return Err(error(400, 1, "Sorry, this is no image of the type that it is said to be."));
+        return Err(error(Protocol, 400, 1, "Sorry, this is no image of the type that it is said to be."));
     }
     check_size(upload)
 }
 
 fn fetched(request: &Request, address: &Value) -> Result<Upload, Response> {
-    let address = address.as_str().ok_or_else(|| invalid("'url' is a required property"))?;
+    let address = address.as_str().ok_or_else(|| invalid(Protocol, "'url' is a required property"))?;
     let unreachable =
-        || error(400, 1, "Unable to reach the URL. Please check the URL is correct and try again.");
+        || error(State, 400, 1, "Unable to reach the URL. Please check the URL is correct and try again.");
     let upload = request.fetched(address).ok_or_else(unreachable)?.clone();
     let is_image = upload.mime.as_deref().is_some_and(|mime| mime.starts_with("image/"));
-    if is_image { check_size(upload) } else { Err(error(400, 1, "The URL does not lead to an image.")) }
+    if is_image {
+        check_size(upload)
+    } else {
+        Err(error(State, 400, 1, "The URL does not lead to an image."))
+    }
 }
 
 fn check_size(upload: Upload) -> Result<Upload, Response> {
     if upload.size_bytes <= MAX_BYTES {
         return Ok(upload);
     }
-    Err(error(400, 1, &format!("The image has {} bytes, and may have {MAX_BYTES}.", upload.size_bytes)))
+    Err(error(
+        Content("image_too_large"),
+        400,
+        1,
+        &format!("The image has {} bytes, and may have {MAX_BYTES}.", upload.size_bytes),
+    ))
 }
 
 impl Pin {
@@ -375,7 +400,7 @@ pub(super) fn list(
     }
     let filter = request.query("pin_filter").unwrap_or("exclude_repins");
     if !["exclude_native", "exclude_repins", "has_been_promoted"].contains(&filter) {
-        return Err(invalid(&format!("'{filter}' is no pin_filter")));
+        return Err(invalid(Protocol, &format!("'{filter}' is no pin_filter")));
     }
     let lag = tx.settings.lag();
     let own = by(tx, &caller.id)
@@ -390,10 +415,10 @@ pub(super) fn list(
 
 fn own(tx: &Transaction, request: &Request, caller: &Account, id: &str) -> Result<Pin, Response> {
     if !is_number(id) {
-        return Err(invalid(&format!("'{id}' does not match '^\\d+$'")));
+        return Err(invalid(Protocol, &format!("'{id}' does not match '^\\d+$'")));
     }
     let pin = get(tx, id).filter(|pin| pin.realm == Realm::of(request));
-    let pin = pin.ok_or_else(|| error(404, 50, "Pin not found."))?;
+    let pin = pin.ok_or_else(|| error(State, 404, 50, "Pin not found."))?;
     if pin.owner == caller.id { Ok(pin) } else { Err(super::forbidden()) }
 }
 
@@ -413,7 +438,7 @@ pub(super) fn change(tx: &mut Transaction, request: &Request, caller: &Account, 
     }
     if let Some(section) = number(&body, "board_section_id")? {
         if !boards::own(tx, request, caller, &pin.board)?.has(&section) {
-            return Err(error(404, 2031, "Board section not found."));
+            return Err(error(State, 404, 2031, "Board section not found."));
         }
         pin.section = Some(section);
     }
@@ -424,7 +449,7 @@ pub(super) fn change(tx: &mut Transaction, request: &Request, caller: &Account, 
         ("link", 2048, &mut pin.link),
     ] {
         if body.get(name).is_some() {
-            *slot = text(&body, name, max)?;
+            *slot = text(&body, name, max, Protocol)?;
         }
     }
     tx.store.put(&pin);
@@ -460,23 +485,25 @@ pub(super) fn analytics(tx: &mut Transaction, request: &Request, caller: &Accoun
     ];
     let pin = own(tx, request, caller, id)?;
     let day = |name: &str| {
-        let text = request.query(name).ok_or_else(|| invalid(&format!("'{name}' is a required property")))?;
-        text.parse::<NaiveDate>().map_err(|_| invalid(&format!("'{text}' is not a 'date'")))
+        let text = request
+            .query(name)
+            .ok_or_else(|| invalid(Protocol, &format!("'{name}' is a required property")))?;
+        text.parse::<NaiveDate>().map_err(|_| invalid(Protocol, &format!("'{text}' is not a 'date'")))
     };
     let (start, end) = (day("start_date")?, day("end_date")?);
     let today = tx.now.date_naive();
     if start > end || today - start > TimeDelta::days(90) || end > today {
-        return Err(invalid("start_date has to be within 90 days, and before end_date"));
+        return Err(invalid(Protocol, "start_date has to be within 90 days, and before end_date"));
     }
     let asked: Vec<&str> = request.query_all("metric_types").flat_map(|names| names.split(',')).collect();
     if asked.is_empty() {
-        return Err(invalid("'metric_types' is a required property"));
+        return Err(invalid(Protocol, "'metric_types' is a required property"));
     }
     let age = tx.now - pin.created_at;
     let (mut summary, mut lifetime) = (Map::new(), Map::new());
     for name in asked {
         let Some((_, max)) = METRICS.iter().find(|(known, _)| *known == name) else {
-            return Err(invalid(&format!("'{name}' is no metric of a pin")));
+            return Err(invalid(Protocol, &format!("'{name}' is no metric of a pin")));
         };
         let target = if name.starts_with("TOTAL_") { &mut lifetime } else { &mut summary };
         target.insert(name.into(), json!(figure(&pin.id, name, age, *max)));

@@ -2,6 +2,7 @@
 //! <https://github.com/praw-dev/praw> records these requests; Reddit documents none of them.
 
 use super::{Caller, Outcome, Record, Request, Response, SOCKETS, STORAGES, Transaction, origin};
+use crate::exchange::Cause::{self, Content, Protocol, State};
 use crate::{exchange::Message, files::Upload, tokens::random};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -47,13 +48,19 @@ impl Asset {
         self.mime.starts_with("video/")
     }
 
+    /// Returns whether processing it fails on purpose.
+    pub(super) fn is_failing(&self) -> bool {
+        self.filepath.contains("sandbox-failed")
+            || self.upload.as_ref().is_none_or(|upload| upload.is_failing)
+    }
+
     /// Returns the result of processing it, by its name and bytes.
     pub(super) fn processing(&self) -> Processing {
         let Some(upload) = &self.upload else { return Processing::Failed };
         let kind = if self.is_video() { "video/" } else { "image/" };
         match () {
             () if self.filepath.contains("sandbox-stuck") || upload.is_stuck => Processing::Never,
-            () if self.filepath.contains("sandbox-failed") || upload.is_failing => Processing::Failed,
+            () if self.is_failing() => Processing::Failed,
             () if upload.mime.as_deref().is_some_and(|mime| mime.starts_with(kind)) => Processing::Done,
             () => Processing::Failed,
         }
@@ -99,12 +106,18 @@ pub(super) fn by_upload_key(tx: &Transaction, request: &Request) -> Option<Asset
 pub(super) fn lease(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     let name = request.field("filepath").filter(|name| !name.is_empty());
     let Some(name) = name else {
-        return Err(caller.refuse(tx, "NO_TEXT", "we need something here", "filepath"));
+        return Err(caller.refuse(tx, Protocol, "NO_TEXT", "we need something here", "filepath"));
     };
     let mime = request.field("mimetype").unwrap_or_default();
     let known = ["image/png", "image/jpeg", "image/gif", "video/mp4", "video/quicktime"];
     if !known.contains(&mime) {
-        return Err(caller.refuse(tx, "INVALID_OPTION", "that option is not valid", "mimetype"));
+        return Err(caller.refuse(
+            tx,
+            Content("file_type"),
+            "INVALID_OPTION",
+            "that option is not valid",
+            "mimetype",
+        ));
     }
     // Only letters and digits are used, which fit any address.
     let id: String = random().chars().filter(char::is_ascii_alphanumeric).take(13).collect();
@@ -154,20 +167,27 @@ pub(super) fn lease(tx: &mut Transaction, request: &Request, caller: &Caller) ->
 
 /// Receives an upload form: `POST https://reddit-uploaded-….s3-accelerate.amazonaws.com`.
 pub(super) fn store(tx: &mut Transaction, request: &Request) -> Response {
-    let refuse = |status: u16, code: &str, message: &str, more: &str| {
+    let refuse = |cause: Cause, status: u16, code: &str, message: &str, more: &str| {
         let xml = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{code}</Code><Message>{message}</Message>{more}</Error>"
         );
-        Response::bytes(status, "application/xml", xml.into())
+        Response::bytes(status, "application/xml", xml.into()).because(cause)
     };
     if request.header("authorization").is_some() {
-        return refuse(400, "InvalidArgument", "Only one auth mechanism allowed", "");
+        return refuse(Protocol, 400, "InvalidArgument", "Only one auth mechanism allowed", "");
     }
     let Some(mut asset) = by_upload_key(tx, request).filter(|asset| asset.storage() == request.host) else {
-        return refuse(403, "AccessDenied", "Invalid according to Policy: Policy Condition failed", "");
+        return refuse(
+            State,
+            403,
+            "AccessDenied",
+            "Invalid according to Policy: Policy Condition failed",
+            "",
+        );
     };
     if request.field("X-Amz-Signature") != Some(&asset.signature) || request.field("policy").is_none() {
         return refuse(
+            State,
             403,
             "SignatureDoesNotMatch",
             "The request signature we calculated does not match",
@@ -175,7 +195,13 @@ pub(super) fn store(tx: &mut Transaction, request: &Request) -> Response {
         );
     }
     let Some(upload) = request.upload.clone() else {
-        return refuse(400, "InvalidArgument", "POST requires exactly one file upload per request.", "");
+        return refuse(
+            Protocol,
+            400,
+            "InvalidArgument",
+            "POST requires exactly one file upload per request.",
+            "",
+        );
     };
     let max = MAX_BYTES[usize::from(asset.is_video())];
     if upload.size_bytes > max {
@@ -184,6 +210,7 @@ pub(super) fn store(tx: &mut Transaction, request: &Request) -> Response {
             upload.size_bytes
         );
         return refuse(
+            Content(if asset.is_video() { "video_too_large" } else { "image_too_large" }),
             400,
             "EntityTooLarge",
             "Your proposed upload exceeds the maximum allowed size",
@@ -214,7 +241,7 @@ pub(super) fn show(tx: &Transaction, name: &str) -> Response {
         _ => "application/octet-stream",
     };
     let bytes = upload.and_then(|upload| tx.files.read(&upload.id));
-    bytes.map_or_else(|| Response::empty(404), |bytes| Response::bytes(200, mime, bytes))
+    bytes.map_or_else(|| Response::empty(404).because(State), |bytes| Response::bytes(200, mime, bytes))
 }
 
 /// A message that a WebSocket will send.
@@ -238,7 +265,9 @@ impl Record for Notification {
 
 /// `GET wss://….wss.redditmedia.com/{token}`. A client that connects late gets the message too.
 pub(super) fn notify(tx: &Transaction, request: &Request, token: &str) -> Response {
-    let Some(notification) = tx.store.get::<Notification>(token) else { return Response::empty(404) };
+    let Some(notification) = tx.store.get::<Notification>(token) else {
+        return Response::empty(404).because(State);
+    };
     let after = u64::try_from((notification.at - tx.now).num_milliseconds()).unwrap_or(0);
     let body = Some(notification.body).filter(|body| !body.is_null());
     Response::socket(request, Message { body, after: Duration::from_millis(after) })

@@ -10,6 +10,7 @@ use super::{
     next, origin, processing, subreddits,
     subreddits::Subreddit,
 };
+use crate::exchange::Cause::{self, Content, Protocol, State};
 use crate::{
     fake_metrics::figure,
     files::MAX_KEPT_BYTES,
@@ -329,14 +330,16 @@ impl Submission<'_> {
     }
 }
 
-type FieldError = (&'static str, String, &'static str);
+/// Cause, code, words and field.
+type FieldError = (Cause, &'static str, String, &'static str);
 
 fn field_error<T>(
+    cause: Cause,
     code: &'static str,
     words: impl Into<String>,
     field: &'static str,
 ) -> Result<T, FieldError> {
-    Err((code, words.into(), field))
+    Err((cause, code, words.into(), field))
 }
 
 /// Checks what all submissions have in common.
@@ -348,20 +351,20 @@ fn parse_submission(
 ) -> Result<(Subreddit, Post), FieldError> {
     let name = form.text("sr");
     if name.is_empty() {
-        return field_error("SUBREDDIT_REQUIRED", "you must specify a subreddit", "sr");
+        return field_error(Protocol, "SUBREDDIT_REQUIRED", "you must specify a subreddit", "sr");
     }
     let Some(place) = subreddits::find(tx, name) else {
-        return field_error("SUBREDDIT_NOEXIST", "that subreddit doesn't exist", "sr");
+        return field_error(State, "SUBREDDIT_NOEXIST", "that subreddit doesn't exist", "sr");
     };
     if !place.may_post(&caller.account) {
-        return field_error("SUBREDDIT_NOTALLOWED", "you aren't allowed to post there.", "sr");
+        return field_error(State, "SUBREDDIT_NOTALLOWED", "you aren't allowed to post there.", "sr");
     }
     let title = form.text("title").trim();
     if title.is_empty() {
-        return field_error("NO_TEXT", "we need something here", "title");
+        return field_error(Content("title_empty"), "NO_TEXT", "we need something here", "title");
     }
-    check_length(title, TITLE, "title")?;
-    check_length(form.text("text"), TEXT, "text")?;
+    check_length(Content("title_too_long"), title, TITLE, "title")?;
+    check_length(Content("text_too_long"), form.text("text"), TEXT, "text")?;
     let flair = flair(&place, form)?;
     let post = Post {
         title: title.to_owned(),
@@ -374,26 +377,29 @@ fn parse_submission(
     Ok((place, post))
 }
 
-fn check_length(text: &str, max: usize, field: &'static str) -> Result<(), FieldError> {
+fn check_length(cause: Cause, text: &str, max: usize, field: &'static str) -> Result<(), FieldError> {
     match text.chars().count() > max {
-        true => field_error("TOO_LONG", format!("this is too long (max: {max})"), field),
+        true => field_error(cause, "TOO_LONG", format!("this is too long (max: {max})"), field),
         false => Ok(()),
     }
 }
 
 fn flair(place: &Subreddit, form: &Submission<'_>) -> Result<Option<String>, FieldError> {
     let (id, text) = (form.text("flair_id"), form.text("flair_text"));
-    check_length(text, FLAIR, "flair_text")?;
+    check_length(Content("flair_too_long"), text, FLAIR, "flair_text")?;
     if id.is_empty() {
         return match place.needs_flair() {
-            true => {
-                field_error("SUBMIT_VALIDATION_FLAIR_REQUIRED", "Your post must contain post flair.", "flair")
-            }
+            true => field_error(
+                State,
+                "SUBMIT_VALIDATION_FLAIR_REQUIRED",
+                "Your post must contain post flair.",
+                "flair",
+            ),
             false => Ok(None),
         };
     }
     match place.flairs().into_iter().find(|flair| flair.id == id) {
-        None => field_error("BAD_FLAIR_TEMPLATE_ID", "that flair does not exist", "flair"),
+        None => field_error(State, "BAD_FLAIR_TEMPLATE_ID", "that flair does not exist", "flair"),
         Some(flair) if flair.is_editable && !text.is_empty() => Ok(Some(text.to_owned())),
         Some(flair) => Ok(Some(flair.text.to_owned())),
     }
@@ -410,48 +416,49 @@ fn add_content(
     let url = form.text("url");
     let asset = |field: &'static str| match media::stored(tx, form.text(field), &caller.account.id) {
         Some(asset) => Ok(asset),
-        None => field_error("BAD_URL", "you should check that url", field),
+        None => field_error(State, "BAD_URL", "you should check that url", field),
     };
     match post.kind.as_str() {
         "self" if !place.takes_texts() => {
-            field_error("NO_SELFS", "that subreddit doesn't allow text posts", "sr")
+            field_error(State, "NO_SELFS", "that subreddit doesn't allow text posts", "sr")
         }
         "self" => Ok(()),
         "link" if !place.takes_links() => {
-            field_error("NO_LINKS", "that subreddit only allows text posts", "sr")
+            field_error(State, "NO_LINKS", "that subreddit only allows text posts", "sr")
         }
-        "link" if url.is_empty() => field_error("NO_URL", "a url is required", "url"),
+        "link" if url.is_empty() => field_error(Content("link_empty"), "NO_URL", "a url is required", "url"),
         "link" => {
             let is_address = url::Url::parse(url)
                 .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
             if !is_address {
-                return field_error("BAD_URL", "you should check that url", "url");
+                return field_error(Content("link"), "BAD_URL", "you should check that url", "url");
             }
             let is_there = tx.store.with_prefix("").any(|thing: Thing| {
                 thing.place.eq_ignore_ascii_case(&place.name)
                     && matches!(&thing.made, Kind::Post(other) if other.url.as_deref() == Some(url))
             });
             if is_there && form.flag("resubmit") == Some(false) {
-                return field_error("ALREADY_SUB", "that link has already been submitted", "url");
+                return field_error(State, "ALREADY_SUB", "that link has already been submitted", "url");
             }
             post.url = Some(url.to_owned());
             Ok(())
         }
         "image" if !place.takes_media() => {
-            field_error("NO_IMAGES", "that subreddit doesn't allow images", "sr")
+            field_error(State, "NO_IMAGES", "that subreddit doesn't allow images", "sr")
         }
         "video" | "videogif" if !place.takes_media() => {
-            field_error("NO_VIDEOS", "that subreddit doesn't allow videos", "sr")
+            field_error(State, "NO_VIDEOS", "that subreddit doesn't allow videos", "sr")
         }
         "image" | "video" | "videogif" => {
             let asset = asset("url")?;
             if asset.is_video() == (post.kind == "image") {
-                return field_error("BAD_URL", "you should check that url", "url");
+                return field_error(State, "BAD_URL", "you should check that url", "url");
             }
             if asset.is_video()
                 && media::stored(tx, form.text("video_poster_url"), &caller.account.id).is_none()
             {
                 return field_error(
+                    Protocol,
                     "MISSING_VIDEO_URLS",
                     "This post is missing a video poster",
                     "video_poster_url",
@@ -462,7 +469,7 @@ fn add_content(
             Ok(())
         }
         "crosspost" => add_crosspost(tx, form, place, post),
-        _ => field_error("INVALID_OPTION", "that option is not valid", "kind"),
+        _ => field_error(Protocol, "INVALID_OPTION", "that option is not valid", "kind"),
     }
 }
 
@@ -477,23 +484,23 @@ fn add_crosspost(
     let parent = get(tx, name).filter(|parent| !parent.place.eq_ignore_ascii_case(&place.name));
     let Some(Thing { made: Kind::Post(parent), .. }) = &parent else {
         let words = "that isn't a valid crosspost url";
-        return field_error("INVALID_CROSSPOST_THING", words, "crosspost_thing");
+        return field_error(State, "INVALID_CROSSPOST_THING", words, "crosspost_thing");
     };
     if !place.takes_crossposts() {
-        return field_error("NO_CROSSPOSTS", "that subreddit doesn't allow crossposts", "sr");
+        return field_error(State, "NO_CROSSPOSTS", "that subreddit doesn't allow crossposts", "sr");
     }
     match parent.kind.as_str() {
         "self" | "poll" if !place.takes_texts() => {
-            return field_error("NO_SELFS", "that subreddit doesn't allow text posts", "sr");
+            return field_error(State, "NO_SELFS", "that subreddit doesn't allow text posts", "sr");
         }
         "link" if !place.takes_links() => {
-            return field_error("NO_LINKS", "that subreddit only allows text posts", "sr");
+            return field_error(State, "NO_LINKS", "that subreddit only allows text posts", "sr");
         }
         "image" | "gallery" if !place.takes_media() => {
-            return field_error("NO_IMAGES", "that subreddit doesn't allow images", "sr");
+            return field_error(State, "NO_IMAGES", "that subreddit doesn't allow images", "sr");
         }
         "video" | "videogif" if !place.takes_media() => {
-            return field_error("NO_VIDEOS", "that subreddit doesn't allow videos", "sr");
+            return field_error(State, "NO_VIDEOS", "that subreddit doesn't allow videos", "sr");
         }
         _ => {}
     }
@@ -501,8 +508,8 @@ fn add_crosspost(
     Ok(())
 }
 
-fn refuse_field(tx: &Transaction, caller: &Caller, (code, words, field): FieldError) -> Response {
-    caller.refuse(tx, code, &words, field)
+fn refuse_field(tx: &Transaction, caller: &Caller, (cause, code, words, field): FieldError) -> Response {
+    caller.refuse(tx, cause, code, &words, field)
 }
 
 /// `POST /api/submit`.
@@ -521,6 +528,8 @@ pub(super) fn submit(tx: &mut Transaction, request: &Request, caller: &Caller) -
         .assets
         .first()
         .map(|id| media::get(tx, id).map_or(Processing::Failed, |asset| asset.processing()));
+    let is_failing =
+        post.assets.first().and_then(|id| media::get(tx, id)).is_some_and(|asset| asset.is_failing());
     let mut thing = Thing {
         id: next(tx),
         owner: caller.account.id.clone(),
@@ -558,7 +567,8 @@ pub(super) fn submit(tx: &mut Transaction, request: &Request, caller: &Caller) -
     } } });
     let response = caller.reply(tx, &body).with_fault(fault);
     if end != Processing::Done {
-        return Ok(response);
+        let is_wrong = end == Processing::Failed && !is_failing;
+        return Ok(response.because(is_wrong.then_some(Content("media_type"))));
     }
     tx.store.put(&thing);
     Ok(response.with_post(thing.name()))
@@ -628,14 +638,24 @@ fn add_poll(
     post: &mut Post,
 ) -> Result<(), FieldError> {
     if !place.takes_texts() {
-        return field_error("INVALID_OPTION", "that subreddit doesn't allow polls", "sr");
+        return field_error(State, "INVALID_OPTION", "that subreddit doesn't allow polls", "sr");
     }
     let options: Vec<String> = serde_json::from_value(form.body["options"].clone()).unwrap_or_default();
     if !(2..=6).contains(&options.len()) || options.iter().any(|option| option.trim().is_empty()) {
-        return field_error("INVALID_OPTION", "a poll has 2 to 6 options", "options");
+        return field_error(
+            Content("options_of_a_poll"),
+            "INVALID_OPTION",
+            "a poll has 2 to 6 options",
+            "options",
+        );
     }
     let Some(days @ 1..=7) = form.body["duration"].as_u64() else {
-        return field_error("INVALID_OPTION", "a poll lasts 1 to 7 days", "duration");
+        return field_error(
+            Content("days_of_a_poll"),
+            "INVALID_OPTION",
+            "a poll lasts 1 to 7 days",
+            "duration",
+        );
     };
     post.poll = Some((options, days));
     Ok(())
@@ -650,11 +670,16 @@ fn add_gallery(
     post: &mut Post,
 ) -> Result<(), FieldError> {
     if !place.takes_media() {
-        return field_error("GALLERIES_DISABLED", "that subreddit doesn't allow galleries", "sr");
+        return field_error(State, "GALLERIES_DISABLED", "that subreddit doesn't allow galleries", "sr");
     }
     let items = form.body["items"].as_array().map(Vec::as_slice).unwrap_or_default();
     if !(2..=20).contains(&items.len()) {
-        return field_error("INVALID_OPTION", "a gallery has 2 to 20 items", "items");
+        return field_error(
+            Content("images_of_a_gallery"),
+            "INVALID_OPTION",
+            "a gallery has 2 to 20 items",
+            "items",
+        );
     }
     for item in items {
         let asset = media::get(tx, item["media_id"].as_str().unwrap_or_default());
@@ -663,13 +688,14 @@ fn add_gallery(
         });
         let Some(asset) = asset else {
             return field_error(
+                State,
                 "INVALID_OPTION",
                 "that media is not there, or could not be processed",
                 "items",
             );
         };
         let caption = item["caption"].as_str().unwrap_or_default();
-        check_length(caption, CAPTION, "items")?;
+        check_length(Content("caption_too_long"), caption, CAPTION, "items")?;
         post.assets.push(asset.id);
         post.captions.push(caption.to_owned());
     }
@@ -682,16 +708,17 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, caller: &Caller) 
     let parent = request.field("thing_id").unwrap_or_default().to_owned();
     let text = request.field("text").unwrap_or_default().trim().to_owned();
     if text.is_empty() {
-        return Err(caller.refuse(tx, "NO_TEXT", "we need something here", "text"));
+        return Err(caller.refuse(tx, Content("empty_comment"), "NO_TEXT", "we need something here", "text"));
     }
-    check_length(&text, COMMENT, "text").map_err(|field_error| refuse_field(tx, caller, field_error))?;
+    check_length(Content("comment_too_long"), &text, COMMENT, "text")
+        .map_err(|field_error| refuse_field(tx, caller, field_error))?;
     let Some(above) = get(tx, &parent) else {
         let (code, words) = match parent.get(..3) {
             Some("t1_") => ("DELETED_COMMENT", "that comment has been deleted"),
             Some("t3_") => ("DELETED_LINK", "the link you are commenting on has been deleted"),
             _ => ("NO_THING_ID", "id not specified"),
         };
-        return Err(caller.refuse(tx, code, words, "parent"));
+        return Err(caller.refuse(tx, State, code, words, "parent"));
     };
     caller.write(tx)?;
     let fault = Reddit.trigger_fault(tx, request, &caller.account.username, &text)?;
@@ -724,11 +751,12 @@ pub(super) fn edit(tx: &mut Transaction, request: &Request, caller: &Caller) -> 
     is_json(tx, caller, request)?;
     let own = get(tx, request.field("thing_id").unwrap_or_default());
     let Some(mut thing) = own.filter(|thing| thing.owner == caller.account.id) else {
-        return Err(caller.refuse(tx, "NOT_AUTHOR", "you can't do that", "thing_id"));
+        return Err(caller.refuse(tx, State, "NOT_AUTHOR", "you can't do that", "thing_id"));
     };
     let max = if matches!(thing.made, Kind::Post(_)) { TEXT } else { COMMENT };
     let text = request.field("text").unwrap_or_default().trim();
-    check_length(text, max, "text").map_err(|field_error| refuse_field(tx, caller, field_error))?;
+    check_length(Content("text_too_long"), text, max, "text")
+        .map_err(|field_error| refuse_field(tx, caller, field_error))?;
     text.clone_into(&mut thing.text);
     tx.store.put(&thing);
     Ok(things(tx, request, caller, &thing))

@@ -4,6 +4,7 @@
 //! publishing a container twice, are worded like the Graph API's refusals of invalid parameters.
 
 use super::{Account, DAY, Outcome, RateLimit, Request, Response, Transaction, graph};
+use crate::exchange::Cause::{Content, Protocol, State};
 use crate::{
     container::{Container, Status, fetched_image},
     fake_metrics::figure,
@@ -209,27 +210,39 @@ pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Acc
     let get = |name: &str| param(request, name).filter(|text| !text.is_empty());
     let kind = get("media_type").unwrap_or_default();
     if !KINDS.contains(&kind.as_str()) {
-        return Err(invalid(&format!("Param media_type must be one of {{{}}}", KINDS.join(", "))));
+        return Err(invalid(Protocol, &format!("Param media_type must be one of {{{}}}", KINDS.join(", "))));
     }
     let is_item = graph::is_true(request, "is_carousel_item");
     let text = get("text").unwrap_or_default();
     check_text(&kind, is_item, &text, get("link_attachment").as_deref())?;
     if let Some(control) = get("reply_control").filter(|control| !CONTROLS.contains(&control.as_str())) {
         let all = CONTROLS.join(", ");
-        return Err(invalid(&format!("Param reply_control must be one of {{{all}}} - got {control:?}")));
+        return Err(invalid(
+            Protocol,
+            &format!("Param reply_control must be one of {{{all}}} - got {control:?}"),
+        ));
     }
     if get("alt_text").is_some_and(|alt| alt.chars().count() > ALT) {
-        return Err(invalid("Param alt_text must be at most 1000 characters long."));
+        return Err(invalid(
+            Content("alt_text_too_long"),
+            "Param alt_text must be at most 1000 characters long.",
+        ));
     }
     for name in ["link_attachment", "poll_attachment", "gif_attachment", "text_attachment", "is_ghost_post"] {
         if kind != "TEXT" && get(name).is_some() {
-            return Err(invalid(&format!("Param {name} can only be used with media_type TEXT")));
+            return Err(invalid(
+                Content("attachment_beside_media"),
+                &format!("Param {name} can only be used with media_type TEXT"),
+            ));
         }
     }
     let longer = get("text_attachment").and_then(|text| serde_json::from_str::<Value>(&text).ok());
     let is_linked = longer.is_some_and(|longer| longer["link_attachment_url"].is_string());
     if is_linked && get("link_attachment").is_some() {
-        return Err(invalid("Param link_attachment can't be used with a link_attachment_url"));
+        return Err(invalid(
+            Content("two_links"),
+            "Param link_attachment can't be used with a link_attachment_url",
+        ));
     }
     if let Some(poll) = get("poll_attachment") {
         check_poll(&poll)?;
@@ -244,16 +257,20 @@ pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Acc
         "reply_control",
     ];
     if graph::is_true(request, "is_ghost_post") && beside.iter().any(|name| get(name).is_some()) {
-        return Err(invalid("Param is_ghost_post can't be used with other features than text spoilers"));
+        return Err(invalid(
+            Content("ghost_post_with_more"),
+            "Param is_ghost_post can't be used with other features than text spoilers",
+        ));
     }
     if let Some(tag) = get("topic_tag") {
         if !(1..=50).contains(&tag.chars().count()) || tag.contains(['.', '&']) {
             return Err(invalid(
+                Content("topic_tag"),
                 "Param topic_tag must be 1 to 50 characters long, without periods and ampersands",
             ));
         }
         if tag.contains("sandbox-forbidden") {
-            return Err(error(400, 100, 4_279_071, "Topic Tag Not Permitted"));
+            return Err(error(State, 400, 100, 4_279_071, "Topic Tag Not Permitted"));
         }
     }
     for (name, scope) in
@@ -297,19 +314,19 @@ fn check_text(kind: &str, is_item: bool, text: &str, link: Option<&str>) -> Resu
     let is_emoji = |c: char| crate::unicode::is_emoji(c) && !c.is_ascii();
     let length: usize = text.chars().map(|c| if is_emoji(c) { c.len_utf8() } else { 1 }).sum();
     if length > TEXT {
-        return Err(invalid("Param text must be at most 500 characters long."));
+        return Err(invalid(Content("text_too_long"), "Param text must be at most 500 characters long."));
     }
     if kind == "TEXT" && text.is_empty() {
-        return Err(invalid("The parameter text is required"));
+        return Err(invalid(Content("empty"), "The parameter text is required"));
     }
     if is_item && (kind == "TEXT" || kind == "CAROUSEL") {
-        return Err(invalid("A carousel item must be of media_type IMAGE or VIDEO"));
+        return Err(invalid(Protocol, "A carousel item must be of media_type IMAGE or VIDEO"));
     }
     let mut links: HashSet<&str> = links(text).collect();
     links.extend(link.map(without_scheme));
     if links.len() > LINKS {
         let message = "The post has more than 5 unique links.";
-        return Err(error(400, "THREADS_API__LINK_LIMIT_EXCEEDED", 0, message));
+        return Err(error(Content("links"), 400, "THREADS_API__LINK_LIMIT_EXCEEDED", 0, message));
     }
     Ok(())
 }
@@ -341,12 +358,13 @@ fn is_host(word: &str) -> bool {
 }
 
 fn check_poll(text: &str) -> Result<(), Response> {
-    let poll: Value =
-        serde_json::from_str(text).map_err(|_| invalid("Param poll_attachment must be an object"))?;
+    let poll: Value = serde_json::from_str(text)
+        .map_err(|_| invalid(Protocol, "Param poll_attachment must be an object"))?;
     let option = |name: &str| poll[format!("option_{name}")].as_str().unwrap_or_default().to_owned();
     let is_long = ["a", "b", "c", "d"].iter().any(|name| option(name).chars().count() > 25);
     if option("a").is_empty() || option("b").is_empty() || is_long {
         return Err(invalid(
+            Content("options_of_a_poll"),
             "Param poll_attachment needs option_a and option_b, each of at most 25 characters",
         ));
     }
@@ -361,14 +379,14 @@ fn fetch_medium(request: &Request, kind: &str) -> Result<Option<crate::files::Up
         _ => return Ok(None),
     };
     let Some(address) = param(request, place).filter(|text| !text.is_empty()) else {
-        return Err(invalid(&format!("The parameter {place} is required")));
+        return Err(invalid(Protocol, &format!("The parameter {place} is required")));
     };
     if kind == "IMAGE" {
         return fetched_image(request, &address, &["image/jpeg", "image/png"], 0.1..=10.0).map(Some);
     }
     let file = request.fetched(&address);
     if file.is_some_and(|file| file.size_bytes > VIDEO_BYTES) {
-        return Err(invalid("The video file is larger than 1 GB"));
+        return Err(invalid(Content("video_too_large"), "The video file is larger than 1 GB"));
     }
     Ok(file.cloned())
 }
@@ -377,7 +395,10 @@ fn fetch_medium(request: &Request, kind: &str) -> Result<Option<crate::files::Up
 fn children(tx: &Transaction, request: &Request, me: &Account) -> Result<Vec<String>, Response> {
     let ids = graph::list(request, "children");
     if !(2..=ITEMS).contains(&ids.len()) {
-        return Err(invalid("Param children must have between 2 and 20 items"));
+        return Err(invalid(
+            Content("items_of_a_carousel"),
+            "Param children must have between 2 and 20 items",
+        ));
     }
     for id in &ids {
         let item = Container::get(tx, id).filter(|item| item.owner == me.id && item.is_item);
@@ -392,6 +413,7 @@ fn children(tx: &Transaction, request: &Request, me: &Account) -> Result<Vec<Str
 
 fn not_ready(id: &str) -> Response {
     error(
+        State,
         400,
         24,
         4_279_009,
@@ -404,14 +426,15 @@ fn not_ready(id: &str) -> Response {
 /// `POST /{user}/threads_publish`.
 pub(super) fn publish(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
     let Some(id) = param(request, "creation_id").filter(|id| !id.is_empty()) else {
-        return Err(invalid("The parameter creation_id is required"));
+        return Err(invalid(Protocol, "The parameter creation_id is required"));
     };
     let container = Container::get(tx, &id).filter(|container| container.owner == me.id);
     let container = container.filter(|container| !container.is_item).ok_or_else(|| not_ready(&id))?;
     match container.status(tx) {
         Status::Finished => publish_container(tx, request, me, container),
-        Status::Published => Err(invalid("The container was published already")),
+        Status::Published => Err(invalid(State, "The container was published already")),
         Status::Expired => Err(error(
+            State,
             400,
             24,
             2_207_008,
@@ -483,7 +506,8 @@ pub(super) fn node(tx: &Transaction, request: &Request, me: &Account, id: &str) 
     }
     let container = Container::get(tx, id).filter(|container| container.is_readable(me));
     let container = container.ok_or_else(|| missing("GET", id))?;
-    let (status, message) = match container.status(tx) {
+    let end = container.status(tx);
+    let (status, message) = match end {
         Status::InProgress => ("IN_PROGRESS", None),
         Status::Finished => ("FINISHED", None),
         Status::Published => ("PUBLISHED", None),
@@ -492,7 +516,9 @@ pub(super) fn node(tx: &Transaction, request: &Request, me: &Account, id: &str) 
         Status::Failed => ("ERROR", Some("FAILED_PROCESSING_VIDEO")),
     };
     let node = json!({ "id": id, "status": status, "error_message": message });
-    Ok(Response::json(200, &graph::select(&node, &graph::fields(request), "ThreadsContainer", &["id"])?))
+    let cause = (end == Status::Failed).then(|| container.failure());
+    let selected = graph::select(&node, &graph::fields(request), "ThreadsContainer", &["id"])?;
+    Ok(Response::json(200, &selected).because(cause))
 }
 
 /// `GET /{user}/threads` and `/replies`: the account's own, newest first.
@@ -538,7 +564,7 @@ pub(super) fn delete(tx: &mut Transaction, _: &Request, me: &Account, id: &str) 
     let post = tx.store.get::<Post>(id).filter(|post| post.author == me.id);
     let post = post.ok_or_else(|| missing("DELETE", id))?;
     tx.spend(DELETES, &me.id, 1)
-        .map_err(|_| error(400, 9, 2_207_042, "(#9) You reached the maximum number of deletions"))?;
+        .map_err(|_| error(State, 400, 9, 2_207_042, "(#9) You reached the maximum number of deletions"))?;
     tx.store.remove::<Post>(&post.id);
     Ok(Response::json(200, &json!({ "success": true, "deleted_id": post.id })))
 }

@@ -5,6 +5,7 @@
 //! statuses of refusals are not documented: here they are 400, and 401 for an unknown app.
 
 use super::{Outcome, Request, Response, Transaction, account};
+use crate::exchange::Cause::State;
 use crate::{
     page,
     tokens::{self, CLIENT_SECRET, Consent, Issued, Rotation, TokenPolicy},
@@ -192,5 +193,5 @@ fn client(request: &Request) -> Result<(), Response> {
 
 fn refusal(status: u16, word: &str, description: &str) -> Response {
     let body = json!({ "error": word, "error_description": description, "log_id": super::log() });
-    Response::json(status, &body).with("cache-control", "no-store")
+    Response::json(status, &body).because(State).with("cache-control", "no-store")
 }

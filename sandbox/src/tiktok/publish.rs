@@ -10,6 +10,7 @@ use super::{
     Account, DIRECT, DRAFT, ID, INITS, Outcome, RateLimit, Request, Response, Simulator, TikTok, Transaction,
     account, admit, body, refusal, success,
 };
+use crate::exchange::Cause::{self, Content, Protocol, State};
 use crate::{
     fault::{self, Kind},
     files::{MAX_KEPT_BYTES, Upload},
@@ -259,12 +260,12 @@ pub(super) fn photos(tx: &mut Transaction, request: &Request) -> Outcome {
     let body = body(request, "invalid_param")?;
     let is_draft = body["post_mode"] == "MEDIA_UPLOAD";
     let caller = admit(tx, request, if is_draft { DRAFT } else { DIRECT }, INITS)?;
-    let wrong = |what: &str| refusal(400, "invalid_param", what);
+    let wrong = |cause: Cause, what: &str| refusal(cause, 400, "invalid_param", what);
     if body["media_type"] != "PHOTO" {
-        return Err(wrong("media_type has to be PHOTO."));
+        return Err(wrong(Protocol, "media_type has to be PHOTO."));
     }
     if !is_draft && body["post_mode"] != "DIRECT_POST" {
-        return Err(wrong("post_mode has to be DIRECT_POST or MEDIA_UPLOAD."));
+        return Err(wrong(Protocol, "post_mode has to be DIRECT_POST or MEDIA_UPLOAD."));
     }
     let mut info = match is_draft {
         true => draft_info(&body["post_info"])?,
@@ -280,10 +281,11 @@ pub(super) fn photos(tx: &mut Transaction, request: &Request) -> Outcome {
         .map(|photos| photos.iter().filter_map(|photo| photo.as_str().map(str::to_owned)).collect())
         .unwrap_or_default();
     if source["source"] != "PULL_FROM_URL" || photos.is_empty() || photos.len() > 35 {
-        return Err(wrong("source_info has to name PULL_FROM_URL and 1 to 35 photo_images."));
+        let cause = if photos.len() > 35 { Content("photos") } else { Protocol };
+        return Err(wrong(cause, "source_info has to name PULL_FROM_URL and 1 to 35 photo_images."));
     }
     if source["photo_cover_index"].as_u64().is_none_or(|index| index >= photos.len() as u64) {
-        return Err(wrong("photo_cover_index has to be one of the photos."));
+        return Err(wrong(Protocol, "photo_cover_index has to be one of the photos."));
     }
     let mut publish = begin(tx, &caller, if is_draft { "p_inbox" } else { "p_pub" }, source, info)?;
     publish.is_draft = is_draft;
@@ -293,13 +295,14 @@ pub(super) fn photos(tx: &mut Transaction, request: &Request) -> Outcome {
 
 /// Returns `post_info`, if the creator's options and the app's standing allow it.
 fn post_info(tx: &Transaction, caller: &Account, info: &Value, is_video: bool) -> Result<Value, Response> {
-    let wrong = |what: &str| refusal(400, "invalid_param", what);
+    let wrong = |cause: Cause, what: &str| refusal(cause, 400, "invalid_param", what);
     let length = |name: &str| info[name].as_str().map_or(0, |text| text.encode_utf16().count());
     let Some(level) = info["privacy_level"].as_str() else {
-        return Err(wrong("post_info.privacy_level is required."));
+        return Err(wrong(Protocol, "post_info.privacy_level is required."));
     };
     if !CreatorOptions::of(caller).privacy.contains(&level) {
         return Err(refusal(
+            State,
             403,
             "privacy_level_option_mismatch",
             "Privacy level is not among the privacy_level_options of the creator.",
@@ -309,6 +312,7 @@ fn post_info(tx: &Transaction, caller: &Account, info: &Value, is_video: bool) -
         // The account has to be private too: a post for its creator alone is refused on a public one.
         if level != "SELF_ONLY" || !CreatorOptions::of(caller).is_private {
             return Err(refusal(
+                State,
                 403,
                 "unaudited_client_can_only_post_to_private_accounts",
                 "Please review our integration guidelines at https://developers.tiktok.com/doc/content-sharing-guidelines/.",
@@ -317,8 +321,12 @@ fn post_info(tx: &Transaction, caller: &Account, info: &Value, is_video: bool) -
         check_user_cap(tx, caller)?;
     }
     let (title, description) = if is_video { (2200, 0) } else { (90, 4000) };
-    if length("title") > title || (!is_video && length("description") > description) {
-        return Err(wrong("The title or description is too long."));
+    if length("title") > title {
+        let cause = Content(if is_video { "text_too_long" } else { "title_too_long" });
+        return Err(wrong(cause, "The title or description is too long."));
+    }
+    if !is_video && length("description") > description {
+        return Err(wrong(Content("text_too_long"), "The title or description is too long."));
     }
     for name in [
         "disable_comment",
@@ -330,15 +338,21 @@ fn post_info(tx: &Transaction, caller: &Account, info: &Value, is_video: bool) -
         "auto_add_music",
     ] {
         if !info[name].is_null() && !info[name].is_boolean() {
-            return Err(wrong(&format!("post_info.{name} has to be true or false.")));
+            return Err(wrong(Protocol, &format!("post_info.{name} has to be true or false.")));
         }
     }
     let cover = &info["video_cover_timestamp_ms"];
     if !cover.is_null() && cover.as_i64().is_none_or(|at| i32::try_from(at).is_err()) {
-        return Err(wrong("post_info.video_cover_timestamp_ms has to be an int32."));
+        return Err(wrong(
+            Content("time_of_the_cover"),
+            "post_info.video_cover_timestamp_ms has to be an int32.",
+        ));
     }
     if info["brand_content_toggle"] == json!(true) && level == "SELF_ONLY" {
-        return Err(wrong("Branded content can't be for the creator alone."));
+        return Err(wrong(
+            Content("branded_content_for_nobody"),
+            "Branded content can't be for the creator alone.",
+        ));
     }
     Ok(info.clone())
 }
@@ -346,8 +360,12 @@ fn post_info(tx: &Transaction, caller: &Account, info: &Value, is_video: bool) -
 /// Returns the members of a draft's `post_info` that have an effect: the texts of photos.
 fn draft_info(info: &Value) -> Result<Value, Response> {
     let length = |name: &str| info[name].as_str().map_or(0, |text| text.encode_utf16().count());
-    if length("title") > 90 || length("description") > 4000 {
-        return Err(refusal(400, "invalid_param", "The title or description is too long."));
+    let wrong = |cause: Cause| refusal(cause, 400, "invalid_param", "The title or description is too long.");
+    if length("title") > 90 {
+        return Err(wrong(Content("title_too_long")));
+    }
+    if length("description") > 4000 {
+        return Err(wrong(Content("text_too_long")));
     }
     Ok(json!({ "title": info["title"], "description": info["description"] }))
 }
@@ -361,6 +379,7 @@ fn check_user_cap(tx: &Transaction, caller: &Account) -> Result<(), Response> {
     match creators.contains(&caller.id) || (creators.len() as u64) < limit {
         true => Ok(()),
         false => Err(refusal(
+            State,
             403,
             "reached_active_user_cap",
             "The daily quota for active publishing users from the client is reached.",
@@ -401,6 +420,7 @@ fn begin(
         Some("FILE_UPLOAD") => false,
         _ => {
             return Err(refusal(
+                Protocol,
                 400,
                 "invalid_param",
                 "source_info.source has to be FILE_UPLOAD or PULL_FROM_URL.",
@@ -451,7 +471,10 @@ fn check_chunks(publish: &Publish, is_strict: bool) -> Result<(), Response> {
     };
     match is_cut && *size <= VIDEO_BYTES {
         true => Ok(()),
-        false => Err(refusal(400, "invalid_param", "The chunk size is invalid")),
+        false => {
+            let cause = if *size > VIDEO_BYTES { Content("video_too_large") } else { Protocol };
+            Err(refusal(cause, 400, "invalid_param", "The chunk size is invalid"))
+        }
     }
 }
 
@@ -460,11 +483,13 @@ fn spend_post(tx: &mut Transaction, caller: &Account, is_draft: bool) -> Result<
     match tx.spend(if is_draft { PENDING } else { POSTS }, &caller.id, 1) {
         Ok(_) => Ok(()),
         Err(_) if is_draft => Err(refusal(
+            State,
             403,
             "spam_risk_too_many_pending_share",
             "There may be at most 5 pending shares within any 24-hour period.",
         )),
         Err(_) => Err(refusal(
+            State,
             403,
             "spam_risk_too_many_posts",
             "The daily post cap from the API is reached for the current user.",
@@ -476,6 +501,7 @@ fn spend_post(tx: &mut Transaction, caller: &Account, is_draft: bool) -> Result<
 fn take_fetched(publish: &mut Publish, request: &Request, addresses: &[String]) -> Result<(), Response> {
     if addresses.iter().any(|address| !is_own(address)) {
         return Err(refusal(
+            State,
             403,
             "url_ownership_unverified",
             "Please review our URL ownership verification rules.",
@@ -529,18 +555,18 @@ fn check_files(publish: &mut Publish) {
 
 /// `PUT` of a piece to an upload's address.
 pub(super) fn put(tx: &mut Transaction, request: &Request) -> Response {
-    let discard = |tx: &Transaction, status: u16| {
+    let discard = |tx: &Transaction, cause: Cause, status: u16| {
         if let Some(upload) = &request.upload {
             tx.files.discard(&upload.id);
         }
-        Response::empty(status)
+        Response::empty(status).because(cause)
     };
     let Some(mut publish) = request.query("upload_id").and_then(|id| by_upload(tx, id)) else {
-        return discard(tx, 404);
+        return discard(tx, State, 404);
     };
     let is_over = tx.now - publish.created_at >= TimeDelta::seconds(UPLOAD_SECONDS);
     if request.query("upload_token") != Some(&publish.token) || is_over {
-        return discard(tx, 403);
+        return discard(tx, State, 403);
     }
     let stored = publish.stored();
     let selected = |response: Response, publish: &Publish| {
@@ -549,23 +575,26 @@ pub(super) fn put(tx: &mut Transaction, request: &Request) -> Response {
     };
     let range = request.header("content-range").and_then(range);
     let (Some((first, last, total)), Some(piece)) = (range, request.upload.clone()) else {
-        return discard(tx, 400);
+        return discard(tx, Protocol, 400);
     };
     let is_typed =
         request.mime().is_some_and(|mime| ["video/mp4", "video/quicktime", "video/webm"].contains(&mime));
-    if !is_typed || total != publish.size || last < first || last - first + 1 != piece.size_bytes {
-        return discard(tx, 400);
+    if !is_typed {
+        return discard(tx, Content("video_type"), 400);
+    }
+    if total != publish.size || last < first || last - first + 1 != piece.size_bytes {
+        return discard(tx, Protocol, 400);
     }
     if first != stored || publish.finished_at.is_some() {
-        return selected(discard(tx, 416), &publish);
+        return selected(discard(tx, State, 416), &publish);
     }
     let index = publish.pieces.len() as u64;
     let is_last = index + 1 == publish.chunks;
     let expected = if is_last { publish.size - stored } else { publish.chunk_size };
     if piece.size_bytes != expected {
-        return discard(tx, 400);
+        return discard(tx, Protocol, 400);
     }
-    let Some(owner) = account::by_id(tx.store, ID, &publish.owner) else { return discard(tx, 404) };
+    let Some(owner) = account::by_id(tx.store, ID, &publish.owner) else { return discard(tx, State, 404) };
     if is_last {
         let fault = fault::trigger_kinds(tx, ID, &owner.username, &words(&publish.info), |kind| {
             !matches!(kind, Kind::Refuse(400..=499))
@@ -670,14 +699,25 @@ pub(super) fn status(tx: &mut Transaction, request: &Request, caller: &Account) 
         // A number, although a float can't hold it.
         data["publicaly_available_post_id"] = json!([publish.post.parse::<u64>().unwrap_or_default()]);
     }
-    Ok(success(&data))
+    let is_refused = state == "FAILED" && !publish.pieces.iter().any(|piece| piece.is_failing);
+    let cause = match publish.failure.as_deref().filter(|_| is_refused) {
+        Some("file_format_check_failed") => Some(Content("file_type")),
+        Some("picture_size_check_failed") => Some(Content("photo_too_large")),
+        _ => None,
+    };
+    Ok(success(&data).because(cause))
 }
 
 /// `POST /v2/post/publish/cancel/`: only while media are being fetched.
 pub(super) fn cancel(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let mut publish = own(tx, caller, &body(request, "invalid_param")?)?;
     if publish.state(tx) != "PROCESSING_DOWNLOAD" {
-        return Err(refusal(400, "publish_not_cancellable", "The publish can't be canceled any more."));
+        return Err(refusal(
+            State,
+            400,
+            "publish_not_cancellable",
+            "The publish can't be canceled any more.",
+        ));
     }
     publish.failure = Some("publish_cancelled".into());
     tx.store.put(&publish);
@@ -689,10 +729,11 @@ fn own(tx: &Transaction, caller: &Account, body: &Value) -> Result<Publish, Resp
     let publish: Publish = tx
         .store
         .get(id)
-        .ok_or_else(|| refusal(400, "invalid_publish_id", "The publish_id does not exist."))?;
+        .ok_or_else(|| refusal(State, 400, "invalid_publish_id", "The publish_id does not exist."))?;
     match publish.owner == caller.id {
         true => Ok(publish),
         false => Err(refusal(
+            State,
             400,
             "token_not_authorized_for_specified_publish_id",
             "The access_token does not have authorization for the publish_id.",

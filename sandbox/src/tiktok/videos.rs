@@ -1,6 +1,7 @@
 //! The public posts of a creator: <https://developers.tiktok.com/doc/tiktok-api-v2-video-list>.
 
 use super::{Account, Outcome, Request, Response, Transaction, body, publish, refusal, success};
+use crate::exchange::Cause::Protocol;
 use crate::fake_metrics::figure;
 use serde_json::{Map, Value, json};
 
@@ -16,14 +17,14 @@ pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) ->
         count => count
             .as_u64()
             .filter(|count| (1..=MAX_VIDEOS).contains(count))
-            .ok_or_else(|| refusal(400, "invalid_params", "max_count has to be 1 to 20."))?,
+            .ok_or_else(|| refusal(Protocol, 400, "invalid_params", "max_count has to be 1 to 20."))?,
     };
     let before = match &body["cursor"] {
         Value::Null => i64::MAX,
         cursor => match cursor.as_i64() {
             Some(0) => i64::MAX,
             Some(cursor) => cursor,
-            None => return Err(refusal(400, "invalid_params", "cursor has to be a number.")),
+            None => return Err(refusal(Protocol, 400, "invalid_params", "cursor has to be a number.")),
         },
     };
     let mut posts = publish::public(tx, &caller.id, true);
@@ -48,7 +49,7 @@ pub(super) fn query(tx: &mut Transaction, request: &Request, caller: &Account) -
         .map(|ids| ids.iter().filter_map(|id| id.as_str().map(str::to_owned)).collect())
         .unwrap_or_default();
     if ids.is_empty() || ids.len() as u64 > MAX_VIDEOS {
-        return Err(refusal(400, "invalid_params", "filters.video_ids has to hold 1 to 20 ids."));
+        return Err(refusal(Protocol, 400, "invalid_params", "filters.video_ids has to hold 1 to 20 ids."));
     }
     let posts = publish::public(tx, &caller.id, false);
     let videos: Vec<_> =
@@ -80,7 +81,9 @@ fn fields(request: &Request) -> Result<Vec<String>, Response> {
     let fields: Vec<String> =
         request.query("fields").unwrap_or_default().split(',').map(|field| field.trim().to_owned()).collect();
     match fields.iter().find(|field| !FIELDS.contains(&field.as_str())) {
-        Some(field) => Err(refusal(400, "invalid_params", &format!("Field {field:?} is not supported."))),
+        Some(field) => {
+            Err(refusal(Protocol, 400, "invalid_params", &format!("Field {field:?} is not supported.")))
+        }
         None => Ok(fields),
     }
 }

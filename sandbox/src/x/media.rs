@@ -6,6 +6,7 @@
 use super::{
     Account, Outcome, Record, Request, Response, Transaction, body, invalid, not_permitted, problem,
 };
+use crate::exchange::Cause::{Content, Protocol, State};
 use crate::{
     fake_metrics::figure,
     files::{MAX_KEPT_BYTES, Upload},
@@ -90,8 +91,7 @@ pub(super) fn get(tx: &Transaction, id: &str) -> Option<Media> {
     tx.store.get(id)
 }
 
-/// Returns whether a user's post may use these media: they have to be the user's, ready, not expired, and of
-/// one kind.
+/// Returns whether a user's post may use these media: they have to be the user's, ready and not expired.
 pub(super) fn are_usable(tx: &Transaction, user: &str, ids: &[String]) -> bool {
     let media: Vec<Media> = ids.iter().filter_map(|id| get(tx, id)).collect();
     let is_usable = |media: &Media| {
@@ -99,9 +99,13 @@ pub(super) fn are_usable(tx: &Transaction, user: &str, ids: &[String]) -> bool {
             && media.is_ready(tx)
             && tx.now - media.created_at < TimeDelta::seconds(EXPIRES_SECONDS)
     };
-    let kind = |media: &Media| (!media.category.ends_with("image")).then(|| media.category.clone());
-    let is_mixed = media.len() > 1 && media.iter().any(|media| kind(media).is_some());
-    media.len() == ids.len() && media.iter().all(is_usable) && !is_mixed
+    media.len() == ids.len() && media.iter().all(is_usable)
+}
+
+/// Returns whether something else than an image is beside other media.
+pub(super) fn are_mixed(tx: &Transaction, ids: &[String]) -> bool {
+    let mut media = ids.iter().filter_map(|id| get(tx, id));
+    ids.len() > 1 && media.any(|media| !media.category.ends_with("image"))
 }
 
 /// Returns true if one of these media is a video that only some accounts may post.
@@ -186,6 +190,13 @@ impl Media {
         Some(json!({ "state": "succeeded", "progress_percent": 100 }))
     }
 
+    /// Returns a response with the medium, and the cause if its processing failed.
+    fn response(&self, tx: &Transaction) -> Response {
+        let has_failed = self.processing(tx).is_some_and(|info| info["state"] == "failed");
+        let cause = (has_failed && !self.is_failing).then_some(Content("video_type"));
+        Response::json(200, &json!({ "data": self.data(tx) })).because(cause)
+    }
+
     fn data(&self, tx: &Transaction) -> Value {
         let left = EXPIRES_SECONDS - (tx.now - self.created_at).num_seconds();
         let mut data =
@@ -246,6 +257,13 @@ fn ceiling(category: &str) -> u64 {
     }
 }
 
+/// Adds the keys of the rules about content of the requests' schemas.
+pub(super) fn rules(rules: &mut std::collections::BTreeSet<String>) {
+    for schema in [&*INITIALIZE_SCHEMA, &*METADATA_SCHEMA, &*SUBTITLES_SCHEMA] {
+        crate::schema::rules(schema, "", rules);
+    }
+}
+
 /// `POST /2/media/upload`: all at once.
 pub(super) fn upload(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let (upload, fields) = bytes(tx, request)?;
@@ -254,7 +272,7 @@ pub(super) fn upload(tx: &mut Transaction, request: &Request, caller: &Account) 
     if !CATEGORIES.contains(&category.as_str()) {
         let message =
             format!("$.media_category: does not have a value in the enumeration [{}]", CATEGORIES.join(", "));
-        return Err(invalid("media_category", &category, &message));
+        return Err(invalid(Protocol, "media_category", &category, &message));
     }
     let mut media = Media {
         id: super::snowflake(tx),
@@ -278,8 +296,7 @@ pub(super) fn upload(tx: &mut Transaction, request: &Request, caller: &Account) 
         subtitles: Vec::new(),
     };
     finish(tx, &mut media)?;
-    let data = media.data(tx);
-    Ok(Response::json(200, &json!({ "data": data })))
+    Ok(media.response(tx))
 }
 
 static INITIALIZE_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
@@ -314,7 +331,7 @@ pub(super) fn initialize(tx: &mut Transaction, request: &Request, caller: &Accou
     let total_bytes = body["total_bytes"].as_u64().unwrap_or_default();
     if total_bytes > ceiling(category) {
         let text = total_bytes.to_string();
-        return Err(invalid("total_bytes", &text, &too_large(category)));
+        return Err(invalid(Content("media_too_large"), "total_bytes", &text, &too_large(category)));
     }
     let media = Media {
         id: super::snowflake(tx),
@@ -336,8 +353,7 @@ pub(super) fn initialize(tx: &mut Transaction, request: &Request, caller: &Accou
         subtitles: Vec::new(),
     };
     tx.store.put(&media);
-    let data = media.data(tx);
-    Ok(Response::json(200, &json!({ "data": data })))
+    Ok(media.response(tx))
 }
 
 /// `POST /2/media/upload/{id}/append`. A segment that is sent again replaces the first.
@@ -347,18 +363,19 @@ pub(super) fn append(tx: &mut Transaction, request: &Request, caller: &Account, 
     let index = fields.iter().find(|(key, _)| key == "segment_index").map(|(_, value)| value.as_str());
     let Some(Ok(index @ 0..=999)) = index.map(str::parse::<u16>) else {
         return Err(invalid(
+            Protocol,
             "segment_index",
             index.unwrap_or_default(),
             "$.segment_index: has to be 0 to 999",
         ));
     };
     if media.finished_at.is_some() {
-        return Err(invalid("id", id, "The media was finalized already."));
+        return Err(invalid(Protocol, "id", id, "The media was finalized already."));
     }
     if upload.size_bytes > SEGMENT_BYTES {
         // The edge answers without a body.
         tx.files.discard(&upload.id);
-        return Err(Response::empty(413));
+        return Err(Response::empty(413).because(Protocol));
     }
     let others: u64 =
         media.parts.iter().filter(|(at, _)| **at != index).map(|(_, part)| part.size_bytes).sum();
@@ -380,29 +397,32 @@ pub(super) fn append(tx: &mut Transaction, request: &Request, caller: &Account, 
 pub(super) fn finalize(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
     // It needs no body, but does not accept any.
     if !request.body.is_empty() && !request.json().is_ok_and(|body| body.is_object()) {
-        return Err(invalid("body", "", "Request body must be a JSON object"));
+        return Err(invalid(Protocol, "body", "", "Request body must be a JSON object"));
     }
     let mut media = own(tx, &caller.id, id)?;
     if media.finished_at.is_none() {
         let is_gapless = media.parts.keys().copied().eq(0..media.parts.len() as u16);
         if !is_gapless || media.size_bytes() != media.total_bytes {
-            return Err(invalid("id", id, "Segments do not add up to provided total file size."));
+            return Err(invalid(Protocol, "id", id, "Segments do not add up to provided total file size."));
         }
         finish(tx, &mut media)?;
     }
-    let data = media.data(tx);
-    Ok(Response::json(200, &json!({ "data": data })))
+    Ok(media.response(tx))
 }
 
 /// `GET /2/media/upload?command=STATUS`.
 pub(super) fn status(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     if request.query("command").is_some_and(|command| command != "STATUS") {
-        return Err(invalid("command", request.query("command").unwrap_or_default(), "has to be STATUS"));
+        return Err(invalid(
+            Protocol,
+            "command",
+            request.query("command").unwrap_or_default(),
+            "has to be STATUS",
+        ));
     }
     let id = request.query("media_id").unwrap_or_default();
     let media = own(tx, &caller.id, id)?;
-    let data = media.data(tx);
-    Ok(Response::json(200, &json!({ "data": data })))
+    Ok(media.response(tx))
 }
 
 /// `MediaMetadataRequest` of X's description, version 2.167, where some members have no schema of their own.
@@ -472,7 +492,12 @@ pub(super) fn metadata(tx: &mut Transaction, request: &Request, caller: &Account
     let mut media = own(tx, &caller.id, body["id"].as_str().unwrap_or_default())?;
     if let Some(alt) = body["metadata"]["alt_text"]["text"].as_str() {
         if media.category.ends_with("video") {
-            return Err(invalid("id", &media.id, "Alt text can only be added to images."));
+            return Err(invalid(
+                Content("alt_text_of_a_video"),
+                "id",
+                &media.id,
+                "Alt text can only be added to images.",
+            ));
         }
         media.is_stuck |= alt.contains("sandbox-stuck");
         media.is_failing |= alt.contains("sandbox-failed");
@@ -513,7 +538,7 @@ pub(super) fn subtitles(tx: &mut Transaction, request: &Request, caller: &Accoun
     let language = text(&given["language_code"]);
     if language.len() != 2 || !language.bytes().all(|byte| byte.is_ascii_uppercase()) {
         let message = "$.subtitles.language_code: does not match the regex pattern ^[A-Z]{2}$";
-        return Err(invalid("subtitles.language_code", &language, message));
+        return Err(invalid(Content("captions_language"), "subtitles.language_code", &language, message));
     }
     let mut video = own(tx, &caller.id, &id)?;
     let is_named = match text(&body["media_category"]).as_str() {
@@ -521,11 +546,16 @@ pub(super) fn subtitles(tx: &mut Transaction, request: &Request, caller: &Accoun
         _ => video.category == "tweet_video",
     };
     if !is_named {
-        return Err(invalid("id", &id, "The media is no video of this category."));
+        return Err(invalid(Protocol, "id", &id, "The media is no video of this category."));
     }
     let file = own(tx, &caller.id, &text(&given["id"]))?;
     if file.category != "subtitles" || file.finished_at.is_none() || !has_times(tx, &file) {
-        return Err(invalid("subtitles.id", &file.id, "The subtitle file is invalid."));
+        return Err(invalid(
+            Content("captions_unreadable"),
+            "subtitles.id",
+            &file.id,
+            "The subtitle file is invalid.",
+        ));
     }
     video.subtitles.retain(|other| other.language != language);
     video.subtitles.push(Subtitles { id: file.id, language, name: text(&given["display_name"]) });
@@ -572,15 +602,15 @@ pub(super) fn serve(tx: &Transaction, name: &str) -> Response {
             let response = Response::bytes(200, mime, bytes.into()).with("x-content-type-options", "nosniff");
             Response { is_page: true, ..response }
         }
-        None => Response { is_page: true, ..Response::empty(404) },
+        None => Response { is_page: true, ..Response::empty(404) }.because(State),
     }
 }
 
 /// Returns a medium of this user.
 fn own(tx: &Transaction, user: &str, id: &str) -> Result<Media, Response> {
     let media = get(tx, id).filter(|media| tx.now - media.created_at < TimeDelta::seconds(EXPIRES_SECONDS));
-    let media = media.ok_or_else(|| invalid("media_id", id, "Your media IDs are invalid."))?;
-    if media.owner == user { Ok(media) } else { Err(not_permitted()) }
+    let media = media.ok_or_else(|| invalid(State, "media_id", id, "Your media IDs are invalid."))?;
+    if media.owner == user { Ok(media) } else { Err(not_permitted(State)) }
 }
 
 /// Returns the bytes of a request and the other fields: from a form, or from JSON with base64.
@@ -591,12 +621,12 @@ fn bytes(tx: &Transaction, request: &Request) -> Result<(Upload, Vec<(String, St
     let body = request.json().unwrap_or(Value::Null);
     let decoded = body["media"].as_str().and_then(|text| BASE64_STANDARD.decode(text).ok());
     let Some(decoded) = decoded else {
-        return Err(invalid("media", "", "$.media: is missing but it is required"));
+        return Err(invalid(Protocol, "media", "", "$.media: is missing but it is required"));
     };
     let upload = tx
         .files
         .store_bytes(decoded.into())
-        .map_err(|error| problem(500, "Internal Server Error", &error.to_string()))?;
+        .map_err(|error| problem(State, 500, "Internal Server Error", &error.to_string()))?;
     let fields =
         body.as_object().into_iter().flatten().filter(|(name, _)| *name != "media").map(|(name, value)| {
             (name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned))
@@ -606,14 +636,16 @@ fn bytes(tx: &Transaction, request: &Request) -> Result<(Upload, Vec<(String, St
 
 /// Checks an upload. An invalid image is refused now, an invalid video while it is processed.
 fn finish(tx: &mut Transaction, media: &mut Media) -> Result<(), Response> {
-    let Some(first) = media.parts.get(&0) else { return Err(invalid("media", "", "The media is empty.")) };
+    let Some(first) = media.parts.get(&0) else {
+        return Err(invalid(Protocol, "media", "", "The media is empty."));
+    };
     (media.mime, media.pixels) = (first.mime.clone(), first.pixels);
     let has_word = |word: &str| {
         media.parts.values().any(|part| part.name.as_ref().is_some_and(|name| name.contains(word)))
     };
     (media.is_stuck, media.is_failing) = (has_word("sandbox-stuck"), has_word("sandbox-failed"));
     if media.size_bytes() > ceiling(&media.category) {
-        return Err(invalid("media", "", &too_large(&media.category)));
+        return Err(invalid(Content("media_too_large"), "media", "", &too_large(&media.category)));
     }
     let mime = media.mime.as_deref().unwrap_or("unknown");
     let is_image =
@@ -624,7 +656,12 @@ fn finish(tx: &mut Transaction, media: &mut Media) -> Result<(), Response> {
         _ => true,
     };
     if !is_fine {
-        return Err(invalid("media", mime, &format!("media type unrecognized for {}.", media.category)));
+        return Err(invalid(
+            Content("image_type"),
+            "media",
+            mime,
+            &format!("media type unrecognized for {}.", media.category),
+        ));
     }
     media.finished_at = Some(tx.now);
     if media.category.ends_with("video") {

@@ -3,6 +3,7 @@
 //! for 30 seconds, an access token for two hours, and a refresh token for one use.
 
 use super::{Outcome, Request, Response, Transaction, account};
+use crate::exchange::Cause::State;
 use crate::{
     page,
     tokens::{self, CLIENT_SECRET, Consent, Issued, Rotation, TokenPolicy},
@@ -185,7 +186,8 @@ pub(super) fn token(tx: &mut Transaction, request: &Request) -> Outcome {
                 "error": "unsupported_grant_type",
                 "error_description": "Value passed for the grant type was invalid.",
             }),
-        )),
+        )
+        .because(State)),
         None => Err(missing("grant_type")),
     }
 }
@@ -215,6 +217,7 @@ fn token_response(issued: Issued) -> Response {
 fn client(request: &Request) -> Result<String, Response> {
     let unauthorized = |text: &str| {
         Response::json(401, &json!({ "error": "unauthorized_client", "error_description": text }))
+            .because(State)
     };
     match (request.basic(), request.field("client_id")) {
         (Some((id, secret)), _) if id == CLIENT_ID && secret == CLIENT_SECRET => Ok(id),
@@ -227,4 +230,5 @@ fn client(request: &Request) -> Result<String, Response> {
 
 fn refusal(description: &str) -> Response {
     Response::json(400, &json!({ "error": "invalid_request", "error_description": description }))
+        .because(State)
 }

@@ -7,6 +7,7 @@ use super::{
     Account, ID, Outcome, Record, Request, Response, Transaction, X, account, avatar, body, invalid, media,
     not_permitted, problem, snowflake, text, time, uninvited,
 };
+use crate::exchange::Cause::{self, Content, Protocol, State};
 use crate::{fake_metrics::figure, simulator::Simulator};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -155,6 +156,11 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     })
 });
 
+/// Adds the keys of the rules about content of the request's schema.
+pub(super) fn rules(rules: &mut std::collections::BTreeSet<String>) {
+    crate::schema::rules(&SCHEMA, "", rules);
+}
+
 /// `POST /2/tweets`.
 pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let body = body(request, &SCHEMA)?;
@@ -187,38 +193,49 @@ fn build(tx: &mut Transaction, caller: &Account, body: &Value, words: String) ->
     let ids = ids_at("media_ids");
     let (poll, quote) = (body.get("poll"), id_at("/quote_tweet_id"));
     if words.trim().is_empty() && ids.is_empty() && poll.is_none() && quote.is_none() {
-        return Err(invalid("text", &words, "$.text: must be at least 1 characters long"));
+        return Err(invalid(Content("empty"), "text", &words, "$.text: must be at least 1 characters long"));
     }
     if [!ids.is_empty(), poll.is_some(), quote.is_some()].into_iter().filter(|part| *part).count() > 1 {
-        return Err(invalid("media", "", "You can only provide one of media, poll and quote_tweet_id."));
+        return Err(invalid(
+            Content("media_poll_or_quote"),
+            "media",
+            "",
+            "You can only provide one of media, poll and quote_tweet_id.",
+        ));
     }
-    let is_known = |ids: &[String]| media::are_usable(tx, &author.id, ids);
-    if !ids.is_empty() && !is_known(&ids) {
-        return Err(invalid("media.media_ids", &ids.join(","), "Your media IDs are invalid."));
+    let wrong =
+        |cause: Cause| invalid(cause, "media.media_ids", &ids.join(","), "Your media IDs are invalid.");
+    if !media::are_usable(tx, &author.id, &ids) {
+        return Err(wrong(State));
+    }
+    if media::are_mixed(tx, &ids) {
+        return Err(wrong(Content("mixed_media")));
     }
     if media::are_long(tx, &ids) && !is_premium(author) {
-        // As recorded; the documented limit is 140 seconds.
+        // As recorded; the documented limit is 140 seconds. Longer ones are for subscribers, and an account does not tell
+        // whether it is one.
         let message = "This user is not allowed to post a video longer than 2 minutes.";
-        return Err(problem(403, "Forbidden", message));
+        return Err(problem(State, 403, "Forbidden", message));
     }
     let is_self_serve = !tx.settings.is_approved();
     let limit = if is_premium(author) { text::PREMIUM_LIMIT } else { text::LIMIT };
     if text::weighted_length(&words) > limit {
-        return Err(not_permitted());
+        return Err(not_permitted(Content("text_too_long")));
     }
-    // Of these two only a part of the text is known, from what other clients look for.
+    // Of these two only a part of the text is known, from what other clients look for. How many cashtags a post may have
+    // depends on the app's contract.
     if is_self_serve && cashtags(&words) > 1 {
-        return Err(problem(403, "Forbidden", "A post may have a maximum of one cashtag."));
+        return Err(problem(State, 403, "Forbidden", "A post may have a maximum of one cashtag."));
     }
     if words.split_whitespace().any(|word| word.contains("://sandbox-invalid")) {
-        return Err(invalid("text", &words, "The text contains an invalid URL."));
+        return Err(invalid(State, "text", &words, "The text contains an invalid URL."));
     }
     let may_answer = |tx: &Transaction, post: &Post| {
         !is_self_serve || post.author == author.id || invites_reply_from(tx, post, author)
     };
 
     let answered = |id: &str| match get(tx, id) {
-        None => Err(not_permitted()),
+        None => Err(not_permitted(State)),
         Some(post) if !may_answer(tx, &post) => Err(uninvited()),
         Some(post) => Ok(post),
     };
@@ -228,7 +245,9 @@ fn build(tx: &mut Transaction, caller: &Account, body: &Value, words: String) ->
     }
     let earlier = match id_at("/edit_options/previous_post_id") {
         None => None,
-        Some(id) => Some(get(tx, &id).filter(|post| post.author == author.id).ok_or_else(not_permitted)?),
+        Some(id) => {
+            Some(get(tx, &id).filter(|post| post.author == author.id).ok_or_else(|| not_permitted(State))?)
+        }
     };
 
     let id = snowflake(tx);
@@ -258,6 +277,7 @@ fn build(tx: &mut Transaction, caller: &Account, body: &Value, words: String) ->
         tx.store.get::<PostedText>(&text_key(&post)).is_some_and(|said| tx.now - said.at < window);
     if is_bare && is_recent {
         return Err(problem(
+            State,
             403,
             "Forbidden",
             "You are not allowed to create a Tweet with duplicate content.",
@@ -298,9 +318,9 @@ fn cashtags(text: &str) -> usize {
 
 /// `DELETE /2/tweets/{id}`.
 pub(super) fn delete(tx: &mut Transaction, _: &Request, caller: &Account, id: &str) -> Outcome {
-    let post = get(tx, id).ok_or_else(|| Response::json(404, &missing("tweet", "id", id)))?;
+    let post = get(tx, id).ok_or_else(|| Response::json(404, &missing("tweet", "id", id)).because(State))?;
     if post.author != caller.id {
-        return Err(problem(403, "Forbidden", "You are not authorized to delete this Tweet."));
+        return Err(problem(State, 403, "Forbidden", "You are not authorized to delete this Tweet."));
     }
     for (index, of) in post.links() {
         tx.store.unlink(index, of, &post.key());
@@ -321,13 +341,13 @@ pub(super) fn users_by(tx: &mut Transaction, request: &Request, _caller: &Accoun
     let given = request.query("usernames").unwrap_or_default();
     if !(1..=100).contains(&names.len()) {
         let message = "The number of values in the `usernames` query parameter list is not between 1 and 100";
-        return Err(invalid("usernames", given, message));
+        return Err(invalid(Protocol, "usernames", given, message));
     }
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     if let Some(name) = names.iter().find(|name| name.len() > 15 || !name.bytes().all(is_word)) {
         let message =
             format!("The `usernames` query parameter value [{name}] does not match ^[A-Za-z0-9_]{{1,15}}$");
-        return Err(invalid("usernames", given, &message));
+        return Err(invalid(Protocol, "usernames", given, &message));
     }
     let fields = list(request, "user.fields");
     let (mut data, mut errors) = (Vec::new(), Vec::new());
@@ -355,7 +375,7 @@ pub(super) fn lookup(tx: &mut Transaction, request: &Request, caller: &Account, 
     };
     if ids.is_empty() || ids.len() > 100 || !ids.iter().all(|id| is_id(id)) {
         let given = request.query("ids").unwrap_or_default();
-        return Err(invalid("ids", given, "The `ids` query parameter has to hold 1 to 100 ids."));
+        return Err(invalid(Protocol, "ids", given, "The `ids` query parameter has to hold 1 to 100 ids."));
     }
     let mut out = Listing::new(&fields);
     for wanted in &ids {
@@ -377,7 +397,7 @@ pub(super) fn timeline(tx: &mut Transaction, request: &Request, caller: &Account
     let Some(author) = account::by_id(tx.store, ID, id) else {
         return Ok(Response::json(200, &json!({ "errors": [missing("user", "id", id)] })));
     };
-    let bad = |name: &str, text: &str| invalid(name, request.query(name).unwrap_or_default(), text);
+    let bad = |name: &str, text: &str| invalid(Protocol, name, request.query(name).unwrap_or_default(), text);
     let max: usize = match request.query("max_results").map(str::parse) {
         None => 10,
         Some(Ok(max @ 5..=100)) => max,
@@ -520,11 +540,11 @@ pub(super) fn analytics(tx: &mut Transaction, request: &Request, caller: &Accoun
     for name in ["start_time", "end_time"] {
         let given = request.query(name).unwrap_or_default();
         if DateTime::parse_from_rfc3339(given).is_err() {
-            return Err(invalid(name, given, "is required, a date-time as in RFC 3339"));
+            return Err(invalid(Protocol, name, given, "is required, a date-time as in RFC 3339"));
         }
     }
     if ids.is_empty() || ids.len() > 100 {
-        return Err(invalid("ids", "", "has to hold 1 to 100 ids"));
+        return Err(invalid(Protocol, "ids", "", "has to hold 1 to 100 ids"));
     }
     let own = ids.iter().filter_map(|id| get(tx, id)).filter(|post| post.author == caller.id);
     let data: Vec<Value> = own
@@ -633,7 +653,7 @@ impl Fields {
         if let Some(fields) = request.query("tweet.fields").filter(|_| tx.settings.has_renamed_fields) {
             let known = "ids,expansions,max_results,pagination_token,post.fields,media.fields,user.fields";
             let message = format!("The query parameter [tweet.fields] is not one of [{known}]");
-            return Err(invalid("tweet.fields", fields, &message));
+            return Err(invalid(Protocol, "tweet.fields", fields, &message));
         }
         let mut post = list(request, "tweet.fields");
         post.extend(list(request, "post.fields"));
@@ -642,7 +662,7 @@ impl Fields {
                 "The `tweet.fields` query parameter value [{unknown}] is not one of [{}]",
                 POST_FIELDS.join(",")
             );
-            return Err(invalid("tweet.fields", unknown, &message));
+            return Err(invalid(Protocol, "tweet.fields", unknown, &message));
         }
         Ok(Self {
             post,

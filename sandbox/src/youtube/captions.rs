@@ -7,6 +7,7 @@ use super::{
     Account, Outcome, Record, Request, Response, Transaction, error, etag, ids, parts, select_parts, time,
     videos,
 };
+use crate::exchange::Cause::{self, Content, Protocol, State};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -44,6 +45,11 @@ impl Track {
     /// Returns true if viewers can choose it.
     pub(super) fn is_shown(&self) -> bool {
         self.failure.is_none() && !self.is_draft
+    }
+
+    /// Returns true if its file has none of the known formats.
+    fn is_unreadable(&self) -> bool {
+        self.failure.as_deref() == Some("unknownFormat")
     }
 
     /// Returns its line on the video's page.
@@ -91,14 +97,15 @@ pub(super) fn forget(tx: &mut Transaction, video: &str) {
     }
 }
 
-fn refusal(status: u16, reason: &str, message: &str) -> Response {
-    error(status, "youtube.caption", reason, message)
+fn refusal(cause: Cause, status: u16, reason: &str, message: &str) -> Response {
+    error(cause, status, "youtube.caption", reason, message)
 }
 
 /// Returns the video, if it is the caller's.
 fn own(tx: &Transaction, caller: &Account, id: &str, aim: &str) -> Result<videos::Video, Response> {
     let video = videos::get(tx, id).ok_or_else(|| {
         refusal(
+            State,
             404,
             "videoNotFound",
             "The video identified by the <code>videoId</code> parameter could not be found.",
@@ -107,6 +114,7 @@ fn own(tx: &Transaction, caller: &Account, id: &str, aim: &str) -> Result<videos
     match video.channel == caller.id {
         true => Ok(video),
         false => Err(refusal(
+            State,
             403,
             "forbidden",
             &format!(
@@ -120,7 +128,7 @@ fn own(tx: &Transaction, caller: &Account, id: &str, aim: &str) -> Result<videos
 pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let parts = parts(request, &PARTS)?;
     let Some(id) = request.query("videoId") else {
-        return Err(error(400, "global", "required", "Required parameter: videoId"));
+        return Err(error(Protocol, 400, "global", "required", "Required parameter: videoId"));
     };
     let video = own(tx, caller, id, "retrieve the caption resources")?;
     let wanted = ids(request, "id");
@@ -128,34 +136,37 @@ pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) ->
         .filter(|track| wanted.is_empty() || wanted.contains(&track.id))
         .map(|track| select_parts(track.resource(), &parts))
         .collect();
-    Ok(Response::json(
-        200,
-        &json!({
-            "kind": "youtube#captionListResponse",
-            "etag": etag(&json!(resources)),
-            "items": resources,
-        }),
-    ))
+    let body = json!({
+        "kind": "youtube#captionListResponse",
+        "etag": etag(&json!(resources)),
+        "items": resources,
+    });
+    Ok(Response::json(200, &body))
 }
 
 /// `POST /upload/youtube/v3/captions`, with metadata and file in one request.
 pub(super) fn insert(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let parts = parts(request, &PARTS)?;
-    let content_required =
-        || refusal(400, "contentRequired", "The request does not contain the caption track contents.");
+    let content_required = |cause: Cause| {
+        refusal(cause, 400, "contentRequired", "The request does not contain the caption track contents.")
+    };
     if request.query("uploadType") != Some("multipart") {
         if let Some(upload) = &request.upload {
             tx.files.discard(&upload.id);
         }
-        return Err(content_required());
+        return Err(content_required(Protocol));
     }
     let (described, file) = videos::related(tx, request)?;
-    let file = file.ok_or_else(content_required)?;
+    let file = file.ok_or_else(|| content_required(Protocol))?;
     let kept = track(tx, caller, &described["snippet"], &file.id).and_then(|track| match file.size_bytes {
-        0 => Err(content_required()),
-        size if size > BYTES => {
-            Err(error(413, "global", "uploadTooLarge", "Media is too large. Limit: 104857600"))
-        }
+        0 => Err(content_required(Content("captions_empty"))),
+        size if size > BYTES => Err(error(
+            Content("captions_too_large"),
+            413,
+            "global",
+            "uploadTooLarge",
+            "Media is too large. Limit: 104857600",
+        )),
         _ => Ok(track),
     });
     let track = match kept {
@@ -167,29 +178,32 @@ pub(super) fn insert(tx: &mut Transaction, request: &Request, caller: &Account) 
     };
     tx.store.put(&track);
     tx.store.link("youtube.captioned", &track.video, &track.id);
-    Ok(Response::json(200, &select_parts(track.resource(), &parts)))
+    let cause = track.is_unreadable().then_some(Content("captions_unreadable"));
+    Ok(Response::json(200, &select_parts(track.resource(), &parts)).because(cause))
 }
 
 /// Returns the track that a request describes, if it is valid and new.
 fn track(tx: &Transaction, caller: &Account, snippet: &Value, file: &str) -> Result<Track, Response> {
-    let invalid = || {
+    let invalid = |cause: Cause| {
         refusal(
+            cause,
             400,
             "invalidMetadata",
             "The request contains invalid metadata values, which prevent the track from being created. Confirm that the request specifies valid values for the <code>snippet.language</code>, <code>snippet.name</code>, and <code>snippet.videoId</code> properties.",
         )
     };
-    let text = |name: &str| snippet[name].as_str().ok_or_else(invalid);
+    let text = |name: &str| snippet[name].as_str().ok_or_else(|| invalid(Protocol));
     let (video, language, name) = (text("videoId")?, text("language")?, text("name")?);
     let is_tag = !language.is_empty()
         && language.split('-').all(|part| {
             (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
         });
     if !is_tag {
-        return Err(invalid());
+        return Err(invalid(Content("language_of_captions")));
     }
     if name.chars().count() > NAME_CHARS {
         return Err(refusal(
+            Content("name_of_captions"),
             400,
             "nameTooLong",
             "The <code>snippet.name</code> specified in the request is too long. The maximum length supported is 150 characters.",
@@ -199,6 +213,7 @@ fn track(tx: &Transaction, caller: &Account, snippet: &Value, file: &str) -> Res
     let is_same = |other: Track| other.language.eq_ignore_ascii_case(language) && other.name == name;
     if of(tx, &video.id).any(is_same) {
         return Err(refusal(
+            Content("captions_twice"),
             409,
             "captionExists",
             "The specified video already has a caption track with the given <code>videoId</code>, <code>language</code>, and <code>name</code>.",

@@ -6,6 +6,7 @@ use super::{
     Account, ID, Outcome, Record, Request, Response, Transaction, YouTube, account, body, etag, ids, listing,
     parts, refusal, select_parts, time, videos,
 };
+use crate::exchange::Cause::{Content, Protocol, State};
 use crate::simulator::{PostView, Simulator};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -139,7 +140,7 @@ pub(super) fn threads(tx: &mut Transaction, request: &Request, caller: &Account)
                 .collect()
         }
         (None, Some(_)) => ids(request, "id").iter().filter_map(|id| tx.store.get(id)).collect(),
-        _ => return Err(refusal(400, "missingRequiredParameter", "Expected one of: id, videoId")),
+        _ => return Err(refusal(Protocol, 400, "missingRequiredParameter", "Expected one of: id, videoId")),
     };
     let is_html = request.query("textFormat") != Some("plainText");
     let resources: Vec<_> =
@@ -155,11 +156,12 @@ pub(super) fn begin(tx: &mut Transaction, request: &Request, caller: &Account) -
     let words = words(&snippet["topLevelComment"]["snippet"]["textOriginal"])?;
     let fault = YouTube.trigger_fault(tx, request, &caller.username, &words)?;
     let Some(video) = snippet["videoId"].as_str() else {
-        return Err(refusal(400, "channelOrVideoIdMissing", "A channelId or videoId is required."));
+        return Err(refusal(Protocol, 400, "channelOrVideoIdMissing", "A channelId or videoId is required."));
     };
     let video = visible(tx, video, &caller.id)?;
     if video.privacy() == "private" {
         return Err(refusal(
+            State,
             403,
             "forbidden",
             "One or more of the requested comment threads cannot be created due to insufficient permissions.",
@@ -167,6 +169,7 @@ pub(super) fn begin(tx: &mut Transaction, request: &Request, caller: &Account) -
     }
     if video.is_for_kids() {
         return Err(refusal(
+            State,
             403,
             "commentsDisabled",
             "The video identified by the videoId parameter has disabled comments.",
@@ -186,7 +189,7 @@ pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) ->
             under(tx, &parent.video).filter(|other| other.parent.as_ref() == Some(&parent.id)).collect()
         }
         (None, Some(_)) => ids(request, "id").iter().filter_map(|id| tx.store.get(id)).collect(),
-        _ => return Err(refusal(400, "missingRequiredParameter", "Expected one of: id, parentId")),
+        _ => return Err(refusal(Protocol, 400, "missingRequiredParameter", "Expected one of: id, parentId")),
     };
     let is_html = request.query("textFormat") != Some("plainText");
     let resources: Vec<_> = found
@@ -203,13 +206,14 @@ pub(super) fn reply(tx: &mut Transaction, request: &Request, caller: &Account) -
     let words = words(&body["snippet"]["textOriginal"])?;
     let Some(parent) = body["snippet"]["parentId"].as_str() else {
         return Err(refusal(
+            Protocol,
             400,
             "parentCommentIdMissing",
             "The comment is a reply and has to name its parent.",
         ));
     };
     let parent: Comment = tx.store.get(parent).ok_or_else(|| {
-        refusal(404, "parentCommentNotFound", "The specified parent comment could not be found.")
+        refusal(State, 404, "parentCommentNotFound", "The specified parent comment could not be found.")
     })?;
     let comment = say(tx, &caller.id, &parent.video, Some(parent.id), words);
     let resource = select_parts(comment.resource(tx, true, false), &parts);
@@ -223,7 +227,7 @@ pub(super) fn update(tx: &mut Transaction, request: &Request, caller: &Account) 
     let comment: Comment = body["id"].as_str().and_then(|id| tx.store.get(id)).ok_or_else(missing)?;
     if comment.author != caller.id {
         let message = "The comment could not be updated because of insufficient permissions.";
-        return Err(refusal(403, "forbidden", message));
+        return Err(refusal(State, 403, "forbidden", message));
     }
     let comment = Comment { text: words(&body["snippet"]["textOriginal"])?, ..comment };
     tx.store.put(&comment);
@@ -236,6 +240,7 @@ pub(super) fn delete(tx: &mut Transaction, request: &Request, caller: &Account) 
     let is_moderator = videos::get(tx, &comment.video).is_some_and(|video| video.channel == caller.id);
     if comment.author != caller.id && !is_moderator {
         return Err(refusal(
+            State,
             403,
             "forbidden",
             "The comment could not be deleted because of insufficient permissions.",
@@ -265,22 +270,37 @@ fn take_away(tx: &mut Transaction, comment: &Comment) {
 
 fn words(value: &Value) -> Result<String, Response> {
     match value.as_str().map(str::trim) {
-        None | Some("") => Err(refusal(400, "commentTextRequired", "The comment text cannot be empty.")),
-        Some(words) if words.chars().count() > MAX_CHARS => {
-            Err(refusal(400, "commentTextTooLong", "The comment text is too long."))
-        }
+        None | Some("") => Err(refusal(
+            Content("empty_comment"),
+            400,
+            "commentTextRequired",
+            "The comment text cannot be empty.",
+        )),
+        Some(words) if words.chars().count() > MAX_CHARS => Err(refusal(
+            Content("comment_too_long"),
+            400,
+            "commentTextTooLong",
+            "The comment text is too long.",
+        )),
         Some(_) => Ok(value.as_str().unwrap_or_default().to_owned()),
     }
 }
 
 fn visible(tx: &Transaction, id: &str, caller: &str) -> Result<videos::Video, Response> {
     videos::get(tx, id).filter(|video| video.privacy() != "private" || video.channel == caller).ok_or_else(
-        || refusal(404, "videoNotFound", "The video identified by the videoId parameter could not be found."),
+        || {
+            refusal(
+                State,
+                404,
+                "videoNotFound",
+                "The video identified by the videoId parameter could not be found.",
+            )
+        },
     )
 }
 
 fn missing() -> Response {
-    refusal(404, "commentNotFound", "The specified comment could not be found.")
+    refusal(State, 404, "commentNotFound", "The specified comment could not be found.")
 }
 
 fn escape(text: &str) -> String {

@@ -7,6 +7,7 @@ use super::{
     Account, Outcome, Record, Request, Response, Transaction, body, etag, ids, listing, parts, refusal,
     select_parts, time, videos,
 };
+use crate::exchange::Cause::{Protocol, State};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -123,8 +124,17 @@ pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) ->
         (Some(_), None, None) => of(&caller.id),
         (None, Some(channel), None) => of(channel),
         (None, None, Some(_)) => ids(request, "id").iter().filter_map(|id| get(tx, id)).collect(),
-        (None, None, None) => return Err(refusal(400, "missingRequiredParameter", "No filter selected.")),
-        _ => return Err(refusal(400, "invalidCriteria", "A maximum of one filter may be specified.")),
+        (None, None, None) => {
+            return Err(refusal(Protocol, 400, "missingRequiredParameter", "No filter selected."));
+        }
+        _ => {
+            return Err(refusal(
+                Protocol,
+                400,
+                "invalidCriteria",
+                "A maximum of one filter may be specified.",
+            ));
+        }
     };
     let resources: Vec<_> = found.iter().map(|list| select_parts(list.resource(tx), &parts)).collect();
     listing(request, "youtube#playlistListResponse", 50, &resources)
@@ -136,7 +146,12 @@ pub(super) fn insert(tx: &mut Transaction, request: &Request, caller: &Account) 
     let body = body(request)?;
     let title = body["snippet"]["title"].as_str().unwrap_or_default();
     if title.is_empty() || title.chars().count() > 150 {
-        return Err(refusal(400, "playlistTitleRequired", "The request must specify a playlist title."));
+        return Err(refusal(
+            Protocol,
+            400,
+            "playlistTitleRequired",
+            "The request must specify a playlist title.",
+        ));
     }
     let playlist = Playlist {
         id: format!("PL{}", &crate::tokens::random()[..32]),
@@ -157,6 +172,7 @@ pub(super) fn items(tx: &mut Transaction, request: &Request, caller: &Account) -
     let parts = parts(request, &["id", "snippet", "contentDetails", "status"])?;
     let missing = || {
         refusal(
+            State,
             404,
             "playlistNotFound",
             "The playlist identified with the playlistId parameter cannot be found.",
@@ -165,6 +181,7 @@ pub(super) fn items(tx: &mut Transaction, request: &Request, caller: &Account) -
     let (list, wanted) = (request.query("playlistId"), request.query("videoId"));
     let Some(list) = list else {
         return Err(refusal(
+            Protocol,
             400,
             "missingRequiredParameter",
             "No filter selected. Expected one of: id, playlistId",
@@ -233,6 +250,7 @@ pub(super) fn add(tx: &mut Transaction, request: &Request, caller: &Account) -> 
     let snippet = &body["snippet"];
     let Some(list) = snippet["playlistId"].as_str() else {
         return Err(refusal(
+            Protocol,
             400,
             "playlistIdRequired",
             "The subscribe request does not specify a playlist ID.",
@@ -240,23 +258,28 @@ pub(super) fn add(tx: &mut Transaction, request: &Request, caller: &Account) -> 
     };
     let Some(id) = snippet["resourceId"]["videoId"].as_str() else {
         return Err(refusal(
+            Protocol,
             400,
             "resourceIdRequired",
             "The request must contain a resource in which the snippet object specifies a resourceId.",
         ));
     };
-    let playlist = get(tx, list).ok_or_else(|| refusal(404, "playlistNotFound", "Playlist not found."))?;
+    let playlist =
+        get(tx, list).ok_or_else(|| refusal(State, 404, "playlistNotFound", "Playlist not found."))?;
     if playlist.channel != caller.id {
         return Err(refusal(
+            State,
             403,
             "playlistItemsNotAccessible",
             "The request is not properly authorized to insert the specified playlist item.",
         ));
     }
-    let video = videos::get(tx, id).ok_or_else(|| refusal(404, "videoNotFound", "Video not found."))?;
+    let video =
+        videos::get(tx, id).ok_or_else(|| refusal(State, 404, "videoNotFound", "Video not found."))?;
     let position = tx.store.linked_keys("youtube.in", list).count();
     if position >= ITEMS {
         return Err(refusal(
+            State,
             403,
             "playlistContainsMaximumNumberOfVideos",
             "The playlist already contains the maximum allowed number of items.",
@@ -276,7 +299,7 @@ pub(super) fn remove(tx: &mut Transaction, request: &Request, caller: &Account) 
     let owned =
         place.filter(|place| get(tx, &place.playlist).is_some_and(|playlist| playlist.channel == caller.id));
     let Some(place) = owned else {
-        return Err(refusal(404, "playlistItemNotFound", "Playlist item not found."));
+        return Err(refusal(State, 404, "playlistItemNotFound", "Playlist item not found."));
     };
     take_away(tx, &place);
     Ok(Response::empty(204))

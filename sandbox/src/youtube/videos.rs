@@ -9,6 +9,7 @@ use super::{
     YouTube, account, admit_to, body, captions, comments, error, etag, google, ids, insufficient,
     long_uploads, parts, playlists, refusal, select_parts, spend_insert, time,
 };
+use crate::exchange::Cause::{self, Content, Protocol, State};
 use crate::{
     fake_metrics::figure,
     fault,
@@ -303,6 +304,7 @@ pub(super) fn insert(tx: &mut Transaction, request: &Request) -> Outcome {
     spend_insert(tx, INSERTS)?;
     if tx.spend(CHANNEL, &caller.id, 1).is_err() {
         return Err(error(
+            State,
             400,
             "youtube.video",
             "uploadLimitExceeded",
@@ -311,13 +313,19 @@ pub(super) fn insert(tx: &mut Transaction, request: &Request) -> Outcome {
     }
     let declared = request.header("x-upload-content-length").and_then(|length| length.parse::<u64>().ok());
     if declared.is_some_and(|length| length > LARGEST) {
-        return Err(error(413, "global", "uploadTooLarge", "Media is too large. Limit: 274877906944"));
+        return Err(error(
+            Content("video_too_large"),
+            413,
+            "global",
+            "uploadTooLarge",
+            "Media is too large. Limit: 274877906944",
+        ));
     }
     if let Some(mime) = request.header("x-upload-content-type").filter(|mime| !is_taken(mime)) {
         let message = format!(
             "Media type '{mime}' is not supported. Valid media types: [video/*, application/octet-stream]"
         );
-        return Err(error(400, "global", "badContent", &message));
+        return Err(error(Content("video_type"), 400, "global", "badContent", &message));
     }
     let session = Session {
         id: format!("A{}", crate::tokens::random()),
@@ -350,15 +358,18 @@ pub(super) fn insert(tx: &mut Transaction, request: &Request) -> Outcome {
             let session = Session { pieces: vec![bytes], ..session };
             finish(tx, request, session, &caller)
         }
-        (_, None) => {
-            Err(refusal(400, "mediaBodyRequired", "The request does not include the video content."))
-        }
+        (_, None) => Err(refusal(
+            Protocol,
+            400,
+            "mediaBodyRequired",
+            "The request does not include the video content.",
+        )),
     }
 }
 
 /// `PUT` to an upload's address: a piece, the whole, or a status query.
 pub(super) fn resume(tx: &mut Transaction, request: &Request) -> Outcome {
-    let gone = || error(404, "global", "notFound", "Not Found");
+    let gone = || error(State, 404, "global", "notFound", "Not Found");
     let mut session: Session = request.query("upload_id").and_then(|id| tx.store.get(id)).ok_or_else(gone)?;
     if session.expires_at <= tx.now {
         return Err(gone());
@@ -367,7 +378,8 @@ pub(super) fn resume(tx: &mut Transaction, request: &Request) -> Outcome {
     if request.bearer().is_some() && google::find(tx, request, ID).is_none() {
         return Err(google::unauthenticated());
     }
-    let piece = request.upload.clone().ok_or_else(|| error(400, "global", "badRequest", "Bad Request"))?;
+    let piece =
+        request.upload.clone().ok_or_else(|| error(Protocol, 400, "global", "badRequest", "Bad Request"))?;
     if let Some(id) = &session.video {
         tx.files.discard(&piece.id);
         let video = get(tx, id).ok_or_else(gone)?;
@@ -375,7 +387,7 @@ pub(super) fn resume(tx: &mut Transaction, request: &Request) -> Outcome {
     }
     let refuse = |tx: &Transaction, message: &str| {
         tx.files.discard(&piece.id);
-        Err(error(400, "global", "badRequest", message))
+        Err(error(Protocol, 400, "global", "badRequest", message))
     };
     let range = match request.header("content-range") {
         None => Some((0, piece.size_bytes, Some(piece.size_bytes))),
@@ -533,7 +545,7 @@ fn join(tx: &Transaction, pieces: &[Bytes]) -> Vec<String> {
 
 /// Returns the two parts of a `multipart/related` request: a description, and the bytes.
 pub(super) fn related(tx: &Transaction, request: &Request) -> Result<(Value, Option<Bytes>), Response> {
-    let wrong = || error(400, "global", "badRequest", "Malformed multipart body.");
+    let wrong = || error(Protocol, 400, "global", "badRequest", "Malformed multipart body.");
     let header = request.header("content-type").unwrap_or_default();
     let boundary = header.split("boundary=").nth(1).map(|rest| rest.split(';').next().unwrap_or(rest));
     let boundary = format!("--{}", boundary.ok_or_else(wrong)?.trim().trim_matches('"'));
@@ -588,7 +600,7 @@ fn resource(
         let given = &described["status"];
         let privacy = given["privacyStatus"].as_str().unwrap_or("public");
         if !["public", "unlisted", "private"].contains(&privacy) {
-            return Err(invalid("invalidVideoMetadata", "The request metadata is invalid."));
+            return Err(invalid(Protocol, "invalidVideoMetadata", "The request metadata is invalid."));
         }
         status["privacyStatus"] = json!(privacy);
         if let Some(members) = status.as_object_mut() {
@@ -598,6 +610,7 @@ fn resource(
             let at = DateTime::parse_from_rfc3339(at).ok().filter(|_| privacy == "private");
             let Some(at) = at.map(|at| at.to_utc()) else {
                 return Err(invalid(
+                    Content("time_of_publication"),
                     "invalidPublishAt",
                     "The request metadata specifies an invalid scheduled publishing time.",
                 ));
@@ -628,7 +641,7 @@ fn resource(
     if has("paidProductPlacementDetails") {
         let given = &described["paidProductPlacementDetails"]["hasPaidProductPlacement"];
         if !given.is_null() && !given.is_boolean() {
-            return Err(invalid("invalidVideoMetadata", "The request metadata is invalid."));
+            return Err(invalid(Protocol, "invalidVideoMetadata", "The request metadata is invalid."));
         }
         placement = json!({ "hasPaidProductPlacement": given.as_bool().unwrap_or(false) });
     }
@@ -648,14 +661,22 @@ fn resource(
 fn snippet(given: &Value) -> Result<Value, Response> {
     let text = |name: &str| given[name].as_str().unwrap_or_default();
     let title = text("title");
-    if title.trim().is_empty() || title.chars().count() > 100 || title.contains(['<', '>']) {
+    let wrong = match () {
+        () if title.trim().is_empty() => Some(Content("title_empty")),
+        () if title.chars().count() > 100 => Some(Content("title_too_long")),
+        () => title.contains(['<', '>']).then_some(Content("title_brackets")),
+    };
+    if let Some(cause) = wrong {
         return Err(invalid(
+            cause,
             "invalidTitle",
             "The request metadata specifies an invalid or empty video title.",
         ));
     }
-    if text("description").len() > 5_000 || text("description").contains(['<', '>']) {
+    let is_long = text("description").len() > 5_000;
+    if is_long || text("description").contains(['<', '>']) {
         return Err(invalid(
+            Content(if is_long { "text_too_long" } else { "text_brackets" }),
             "invalidDescription",
             "The request metadata specifies an invalid video description.",
         ));
@@ -664,12 +685,22 @@ fn snippet(given: &Value) -> Result<Value, Response> {
     let weight: usize =
         tags.iter().map(|tag| tag.chars().count() + if tag.contains(' ') { 2 } else { 0 }).sum::<usize>()
             + tags.len().saturating_sub(1);
-    if weight > 500 || tags.iter().any(|tag| tag.is_empty() || tag.contains(['<', '>'])) {
-        return Err(invalid("invalidTags", "The request metadata specifies invalid video keywords."));
+    let has_brackets = tags.iter().any(|tag| tag.contains(['<', '>']));
+    if weight > 500 || has_brackets || tags.contains(&"") {
+        let cause = match () {
+            () if weight > 500 => Content("tags_too_long"),
+            () if has_brackets => Content("tags_brackets"),
+            () => Content("tag_empty"),
+        };
+        return Err(invalid(cause, "invalidTags", "The request metadata specifies invalid video keywords."));
     }
     let category = given["categoryId"].as_str().unwrap_or("22");
     if !CATEGORIES.iter().any(|(id, _, is_open)| *id == category && *is_open) {
-        return Err(invalid("invalidCategoryId", "The request metadata specifies an invalid category ID."));
+        return Err(invalid(
+            State,
+            "invalidCategoryId",
+            "The request metadata specifies an invalid category ID.",
+        ));
     }
     let mut snippet = json!({ "title": title, "description": text("description"), "categoryId": category });
     if !tags.is_empty() {
@@ -679,7 +710,11 @@ fn snippet(given: &Value) -> Result<Value, Response> {
         if let Some(value) = given[name].as_str() {
             // As recorded: <https://gist.github.com/alexdean/70af1b9e8687c7435ea7ee8a2cfa7b03>
             if !is_language(value) {
-                return Err(invalid("invalidVideoMetadata", "The request metadata is invalid."));
+                return Err(invalid(
+                    Content("language"),
+                    "invalidVideoMetadata",
+                    "The request metadata is invalid.",
+                ));
             }
             snippet[name] = json!(value);
         }
@@ -689,14 +724,15 @@ fn snippet(given: &Value) -> Result<Value, Response> {
 
 /// Returns title and description by language, which need the language of the snippet if they are set.
 fn localizations(given: Option<&Value>, snippet: &Value, are_set: bool) -> Result<Value, Response> {
-    let wrong = || invalid("invalidVideoMetadata", "The request metadata is invalid.");
+    let wrong = |cause: Cause| invalid(cause, "invalidVideoMetadata", "The request metadata is invalid.");
     let given = match given {
         None | Some(Value::Null) => return Ok(json!({})),
         Some(Value::Object(given)) => given,
-        Some(_) => return Err(wrong()),
+        Some(_) => return Err(wrong(Protocol)),
     };
     if are_set && !given.is_empty() && !snippet["defaultLanguage"].is_string() {
         return Err(invalid(
+            Content("language_missing"),
             "defaultLanguageNotSet",
             "The API request is trying to add localized video details without specifying the default language of the video details.",
         ));
@@ -704,13 +740,18 @@ fn localizations(given: Option<&Value>, snippet: &Value, are_set: bool) -> Resul
     for (language, localized) in given {
         let text = |name: &str| match &localized[name] {
             Value::Null => Ok(""),
-            text => text.as_str().ok_or_else(wrong),
+            text => text.as_str().ok_or_else(|| wrong(Protocol)),
         };
         let (title, description) = (text("title")?, text("description")?);
         let is_title = !title.trim().is_empty() && title.chars().count() <= 100;
         let is_text = description.len() <= 5_000 && !format!("{title}{description}").contains(['<', '>']);
         if !is_language(language) || !is_title || !is_text {
-            return Err(wrong());
+            let cause = match () {
+                () if !is_language(language) => Content("language_of_a_localization"),
+                () if !is_title => Content("title_of_a_localization"),
+                () => Content("text_of_a_localization"),
+            };
+            return Err(wrong(cause));
         }
     }
     Ok(Value::Object(given.clone()))
@@ -725,6 +766,7 @@ fn recording(given: Option<&Value>) -> Result<Value, Response> {
     match at.as_str().map(DateTime::parse_from_rfc3339) {
         Some(Ok(at)) => Ok(json!({ "recordingDate": time(at.to_utc()) })),
         _ => Err(invalid(
+            Content("recording_date"),
             "invalidRecordingDetails",
             "The recordingDetails object in the request metadata specifies invalid recording details.",
         )),
@@ -743,43 +785,46 @@ fn is_language(text: &str) -> bool {
         })
 }
 
-fn invalid(reason: &str, message: &str) -> Response {
-    error(400, "youtube.video", reason, message)
+fn invalid(cause: Cause, reason: &str, message: &str) -> Response {
+    error(cause, 400, "youtube.video", reason, message)
 }
 
 /// `POST /upload/youtube/v3/thumbnails/set`.
 pub(super) fn thumbnail(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let Some(upload) = &request.upload else {
         return Err(error(
+            Protocol,
             400,
             "youtube.thumbnail",
             "mediaBodyRequired",
             "The request does not include the image content.",
         ));
     };
-    let refuse = |tx: &Transaction, status: u16, reason: &str, message: &str| {
+    let refuse = |tx: &Transaction, cause: Cause, status: u16, reason: &str, message: &str| {
         tx.files.discard(&upload.id);
-        Err(error(status, "youtube.thumbnail", reason, message))
+        Err(error(cause, status, "youtube.thumbnail", reason, message))
     };
     let Some(mut video) = request.query("videoId").and_then(|id| get(tx, id)) else {
         return refuse(
             tx,
+            State,
             404,
             "videoNotFound",
             "The video that you are trying to insert a thumbnail image for cannot be found.",
         );
     };
     if video.channel != caller.id {
-        return refuse(tx, 403, "forbidden", "The thumbnail can't be set for the specified video.");
+        return refuse(tx, State, 403, "forbidden", "The thumbnail can't be set for the specified video.");
     }
     if caller.username.starts_with("unverified") {
         let message =
             "The authenticated user doesn't have permissions to upload and set custom video thumbnails.";
-        return refuse(tx, 403, "forbidden", message);
+        return refuse(tx, State, 403, "forbidden", message);
     }
     let is_image = upload.mime.as_deref().is_some_and(|mime| mime == "image/jpeg" || mime == "image/png");
     if !is_image || upload.size_bytes > THUMBNAIL_BYTES {
-        return refuse(tx, 400, "invalidImage", "The provided image content is invalid.");
+        let cause = Content(if is_image { "cover_too_large" } else { "cover_type" });
+        return refuse(tx, cause, 400, "invalidImage", "The provided image content is invalid.");
     }
     if let Some(replaced) = video.thumbnail.replace(upload.id.clone()) {
         tx.files.discard(&replaced);
@@ -798,13 +843,19 @@ pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) ->
     let wanted = ids(request, "id");
     if wanted.is_empty() {
         return Err(refusal(
+            Protocol,
             400,
             "missingRequiredParameter",
             "No filter selected. Expected one of: myRating, id, chart",
         ));
     }
     if wanted.len() > 50 {
-        return Err(refusal(400, "invalidFilters", "The request specifies an invalid filter parameter."));
+        return Err(refusal(
+            Protocol,
+            400,
+            "invalidFilters",
+            "The request specifies an invalid filter parameter.",
+        ));
     }
     let resources: Vec<_> = wanted
         .iter()
@@ -813,15 +864,16 @@ pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) ->
         .map(|video| select_parts(video.resource(tx, video.channel == caller.id), &parts))
         .collect();
     let size = resources.len();
-    Ok(Response::json(
-        200,
-        &json!({
-            "kind": "youtube#videoListResponse",
-            "etag": etag(&json!(resources)),
-            "items": resources,
-            "pageInfo": { "totalResults": size, "resultsPerPage": size },
-        }),
-    ))
+    let is_wrong =
+        |id: &String| get(tx, id).is_some_and(|video| video.state(tx) == ("failed", Some("invalidFile")));
+    let cause = wanted.iter().any(is_wrong).then_some(Content("file_type"));
+    let body = json!({
+        "kind": "youtube#videoListResponse",
+        "etag": etag(&json!(resources)),
+        "items": resources,
+        "pageInfo": { "totalResults": size, "resultsPerPage": size },
+    });
+    Ok(Response::json(200, &body).because(cause))
 }
 
 /// `GET /youtube/v3/videos:batchGetStats`.
@@ -830,10 +882,15 @@ pub(super) fn stats(tx: &mut Transaction, request: &Request) -> Outcome {
     let parts = parts(request, &["contentDetails", "id", "snippet", "statistics"])?;
     let wanted = ids(request, "id");
     if wanted.is_empty() {
-        return Err(error(400, "global", "required", "Required parameter: id"));
+        return Err(error(Protocol, 400, "global", "required", "Required parameter: id"));
     }
     if wanted.len() > 50 {
-        return Err(refusal(400, "invalidFilters", "The request specifies an invalid filter parameter."));
+        return Err(refusal(
+            Protocol,
+            400,
+            "invalidFilters",
+            "The request specifies an invalid filter parameter.",
+        ));
     }
     let videos = wanted.iter().filter_map(|id| get(tx, id));
     let shown = videos.filter(|video| video.privacy() != "private" || video.channel == caller.id);
@@ -892,6 +949,7 @@ pub(super) fn delete(tx: &mut Transaction, request: &Request, caller: &Account) 
 fn own(tx: &Transaction, caller: &Account, id: &str) -> Result<Video, Response> {
     let video = get(tx, id).ok_or_else(|| {
         error(
+            State,
             404,
             "youtube.video",
             "videoNotFound",
@@ -900,7 +958,13 @@ fn own(tx: &Transaction, caller: &Account, id: &str) -> Result<Video, Response> 
     })?;
     match video.channel == caller.id {
         true => Ok(video),
-        false => Err(error(403, "youtube.video", "forbidden", "The video can't be changed by this account.")),
+        false => Err(error(
+            State,
+            403,
+            "youtube.video",
+            "forbidden",
+            "The video can't be changed by this account.",
+        )),
     }
 }
 
@@ -931,6 +995,7 @@ pub(super) fn categories(_: &mut Transaction, request: &Request, _caller: &Accou
     let wanted = ids(request, "id");
     if wanted.is_empty() && request.query("regionCode").is_none() {
         return Err(refusal(
+            Protocol,
             400,
             "missingRequiredParameter",
             "No filter selected. Expected one of: id, regionCode",
@@ -987,18 +1052,18 @@ pub(super) fn report(tx: &mut Transaction, request: &Request) -> Outcome {
             }],
             "status": "PERMISSION_DENIED",
         });
-        return Err(Response::json(403, &json!({ "error": error })));
+        return Err(Response::json(403, &json!({ "error": error })).because(State));
     }
-    let wrong = |message: &str| error(400, "global", "badRequest", message);
+    let wrong = |message: &str| error(State, 400, "global", "badRequest", message);
     let required = |name: &str| {
         request
             .query(name)
-            .ok_or_else(|| error(400, "global", "required", &format!("Required parameter: {name}")))
+            .ok_or_else(|| error(Protocol, 400, "global", "required", &format!("Required parameter: {name}")))
     };
     let is_day = |text: &str| chrono::NaiveDate::parse_from_str(text, "%Y-%m-%d").is_ok();
     let channel = required("ids")?.strip_prefix("channel==").unwrap_or_default();
     if channel != "MINE" && channel != token.user {
-        return Err(error(403, "global", "forbidden", "Forbidden"));
+        return Err(error(State, 403, "global", "forbidden", "Forbidden"));
     }
     if !is_day(required("startDate")?) || !is_day(required("endDate")?) {
         return Err(wrong("Invalid value for a date. It has to be YYYY-MM-DD."));
