@@ -129,6 +129,7 @@ struct Settings {
     #[schemars(length(max = 3), inner(length(min = 2), regex(pattern = schema::LANGUAGE)))]
     languages: Option<Vec<String>>,
     /// Content warnings.
+    #[schemars(length(max = 10))]
     labels: Option<Vec<Label>>,
     /// Additional tags, without #.
     #[schemars(length(max = 8), inner(length(min = 1, max = 64)))]

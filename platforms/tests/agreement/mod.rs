@@ -7,9 +7,11 @@
 //!
 //! `FANFARE_SEED` selects other posts, `FANFARE_AGREEMENT` their number for each platform.
 
+mod rules;
+mod samples;
 mod settings;
 
-use self::settings::no_setting_is_dropped_in_silence;
+use self::{rules::each_rule_about_content_is_checked, settings::no_setting_is_dropped_in_silence};
 use crate::{
     errors,
     fixtures::{Actor, Kept, Named, World},
@@ -119,11 +121,12 @@ const FORMS: &[&str] = &[
     "12:30",
 ];
 
-pub(crate) static CASES: [Case; 4] = cases![
+pub(crate) static CASES: [Case; 5] = cases![
     what_the_check_allows_is_taken,
     control_characters_are_refused_before_and_by_the_platform,
     a_look_up_tells_what_the_platform_refuses,
     no_setting_is_dropped_in_silence,
+    each_rule_about_content_is_checked,
 ];
 
 struct Maker<'a> {
