@@ -69,6 +69,15 @@ pub(crate) fn hashtags_and_mentions(text: &str) -> (usize, usize) {
     (count(true), count(false))
 }
 
+/// Returns the number of cashtags in a text: a dollar sign and the letters of a stock.
+pub(crate) fn cashtags(text: &str) -> usize {
+    static TAGS: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(?:^|[^\w$])\$[A-Za-z]{1,6}(?:[._][A-Za-z]{1,2})?\b")
+            .expect("the pattern is well-formed")
+    });
+    TAGS.find_iter(text).count()
+}
+
 /// Returns at most the first `max` characters of a text.
 pub(crate) fn clip(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
@@ -371,6 +380,12 @@ fn is_emoji(cluster: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cashtags_are_counted() {
+        assert_eq!(cashtags("$TSLA up, ($brk.b) down, $5, US$, $$A and $toolongone"), 2);
+        assert_eq!(cashtags("$A $B\n$C"), 3);
+    }
 
     #[test]
     fn a_shortened_text_ends_after_a_word_or_a_character() {

@@ -8,7 +8,7 @@ mod captions;
 mod tags;
 
 use crate::{
-    check::{Draft, Issue},
+    check::{Draft, Issue, Severity},
     listing::Listing,
     look_up::{Findings, Subject},
     upload::{Begun, Processing, Sent, Upload, Uploaded},
@@ -51,6 +51,8 @@ static UNKNOWN_TEXT: TextLimit = TextLimit { max: 25_000, usual: Some(280), ..TE
 const PREMIUM: &str = "premium";
 const STANDARD: &str = "profile";
 const UNKNOWN: &str = "unknown";
+/// Cashtags of a post of an app without a contract.
+const MAX_CASHTAGS: usize = 1;
 const IMAGES: MediaLimit = MediaLimit {
     kind: MediaKind::Image,
     count: 0..=4,
@@ -232,10 +234,31 @@ struct Poll {
     duration_minutes: u32,
 }
 
+/// Warns of more cashtags than X takes in a post of an app without a contract. Only X knows which contract an app has.
+fn cashtag_issues(containers: &[Draft<'_>]) -> Vec<Issue> {
+    let issue = |(index, container): (usize, &Draft<'_>)| {
+        let count = text::cashtags(container.text);
+        (count > MAX_CASHTAGS).then(|| Issue {
+            severity: Severity::Warning,
+            code: "cashtags_too_many".to_owned(),
+            message: format!(
+                "x takes {MAX_CASHTAGS} cashtag in a post of an app without an enterprise contract, and there are {count}"
+            ),
+            path: vec![json!("containers"), json!(index), json!("content")],
+        })
+    };
+    containers.iter().enumerate().filter_map(issue).collect()
+}
+
 #[async_trait]
 impl Publisher for X {
-    fn validate(&self, _containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
-        schema::read(settings).map(|settings| captions::issues(&settings)).unwrap_or_default()
+    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+        let captions = schema::read(settings).map(|settings| captions::issues(&settings)).unwrap_or_default();
+        [cashtag_issues(containers), captions].concat()
+    }
+
+    fn validate_replies(&self, containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
+        cashtag_issues(containers)
     }
 
     fn text_limit(&self, account_type: &str) -> Option<&'static TextLimit> {

@@ -226,6 +226,10 @@ async fn a_self_serve_app_quotes_only_posts_that_invite_it() {
     let failure = ada.publish(&quote(&other, "look at this")).await.expect_err("not invited");
     assert_eq!(failure.code, rejected(403), "{failure}");
     assert!(failure.message.contains("where you are mentioned or are the author"), "{failure}");
+    // Only X knows the app's contract.
+    let warning = (check::Severity::Warning, "cashtags_too_many".to_owned(), json!(["content"]));
+    assert_eq!(told(&ada, &[&ada.post("$TSLA and $AAPL")], &json!({})), [warning]);
+    assert_eq!(told(&ada, &[&ada.post("$TSLA for $5")], &json!({})), []);
     for (text, code, words) in [
         ("$TSLA and $AAPL", 403, "maximum of one cashtag"),
         ("see https://sandbox-invalid.example", 400, "contains an invalid URL"),

@@ -212,8 +212,8 @@ fn build(tx: &mut Transaction, caller: &Account, body: &Value, words: String) ->
         return Err(wrong(Content("mixed_media")));
     }
     if media::are_long(tx, &ids) && !is_premium(author) {
-        // As recorded; the documented limit is 140 seconds. Longer ones are for subscribers, and an account does not tell
-        // whether it is one.
+        // As recorded; the documented limit is 140 seconds. X decides by account about longer ones, and takes some of
+        // accounts without Premium.
         let message = "This user is not allowed to post a video longer than 2 minutes.";
         return Err(problem(State, 403, "Forbidden", message));
     }
