@@ -389,10 +389,10 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns an id of a body.
-fn number(body: &Value, name: &str) -> Result<Option<String>, Response> {
-    match text(body, name, 64, Protocol)? {
-        Some(id) if !is_number(&id) => Err(invalid(Protocol, &format!("'{id}' does not match '^\\d+$'"))),
+/// Returns an id of a body, whose wrong form has this cause.
+fn number(body: &Value, name: &str, cause: Cause) -> Result<Option<String>, Response> {
+    match text(body, name, 64, cause.clone())? {
+        Some(id) if !is_number(&id) => Err(invalid(cause, &format!("'{id}' does not match '^\\d+$'"))),
         id => Ok(id),
     }
 }

@@ -492,6 +492,11 @@ pub(super) static SAMPLES: &[Sample] = &[
         "photo_too_large",
         Fitted(|a| changed(a.post_with("large", MediaKind::Image, 1), |_| a.picture(1081, 1921))),
     ),
+    sample(
+        "tiktok",
+        "cover",
+        Kept(|a| with(a.post_with("a", MediaKind::Image, 1), json!({ "photo_cover_index": 5 }))),
+    ),
     // YouTube
     sample(
         "youtube",
@@ -717,6 +722,9 @@ pub(super) static SAMPLES: &[Sample] = &[
     sample("pinterest", "image_too_large", Fitted(|a| sized(a, MediaKind::Image, (20 << 20) + 1))),
     sample("pinterest", "video_too_large", TooLarge(|a| said(a, MediaKind::Video, (2 << 30) + 1))),
     sample("pinterest", "video_type", Post(|a| unknown(a, MediaKind::Video))),
+    sample("pinterest", "board", Post(|a| with(a.post("a"), json!({ "board_id": "a" })))),
+    sample("pinterest", "section", Post(|a| with(a.post("a"), json!({ "board_section_id": "a" })))),
+    sample("pinterest", "color", Post(|a| with(a.post("a"), json!({ "dominant_color": "#12345678" })))),
     // Google Business Profile
     sample("google_business", "empty", Post(|a| a.post(" "))),
     sample("google_business", "text_too_long", Post(|a| long(a, 1501))),

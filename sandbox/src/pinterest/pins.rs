@@ -116,16 +116,16 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) 
     let realm = Realm::of(request);
     realm.check_pins(tx)?;
     let body = body(request)?;
-    let board =
-        number(&body, "board_id")?.ok_or_else(|| invalid(Protocol, "'board_id' is a required property"))?;
-    let section = number(&body, "board_section_id")?;
+    let board = number(&body, "board_id", Content("board"))?
+        .ok_or_else(|| invalid(Protocol, "'board_id' is a required property"))?;
+    let section = number(&body, "board_section_id", Content("section"))?;
     let title = text(&body, "title", 100, Content("title_too_long"))?;
     let description = text(&body, "description", 800, Content("text_too_long"))?;
     let alt = text(&body, "alt_text", 500, Content("alt_text_too_long"))?;
     let link = address(&body, 2048)?;
-    let color = text(&body, "dominant_color", 7, Protocol)?;
+    let color = text(&body, "dominant_color", 7, Content("color"))?;
     let disclosures = disclosures(&body["ai_disclosures"])?;
-    number(&body, "parent_pin_id")?;
+    number(&body, "parent_pin_id", Protocol)?;
     let board = boards::own(tx, request, caller, &board)?;
     if section.as_deref().is_some_and(|section| !board.has(section)) {
         return Err(error(State, 404, 2031, "Board section not found."));
@@ -231,7 +231,7 @@ fn source(tx: &Transaction, request: &Request, caller: &Account, source: &Value)
             Err(invalid(State, "video Pins can't be created in the API Sandbox"))
         }
         Some("video_id") => {
-            let id = number(source, "media_id")?
+            let id = number(source, "media_id", Protocol)?
                 .ok_or_else(|| invalid(Protocol, "'media_id' is a required property"))?;
             let media = media::get(tx, &id).filter(|media| media.owner == caller.id);
             let media = media.ok_or_else(|| error(State, 404, 404, "Media not found."))?;
@@ -432,11 +432,11 @@ pub(super) fn show(tx: &mut Transaction, request: &Request, caller: &Account, id
 pub(super) fn change(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
     let mut pin = own(tx, request, caller, id)?;
     let body = body(request)?;
-    if let Some(board) = number(&body, "board_id")? {
+    if let Some(board) = number(&body, "board_id", Content("board"))? {
         pin.board = boards::own(tx, request, caller, &board)?.id;
         pin.section = None;
     }
-    if let Some(section) = number(&body, "board_section_id")? {
+    if let Some(section) = number(&body, "board_section_id", Content("section"))? {
         if !boards::own(tx, request, caller, &pin.board)?.has(&section) {
             return Err(error(State, 404, 2031, "Board section not found."));
         }

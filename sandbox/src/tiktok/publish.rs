@@ -285,7 +285,7 @@ pub(super) fn photos(tx: &mut Transaction, request: &Request) -> Outcome {
         return Err(wrong(cause, "source_info has to name PULL_FROM_URL and 1 to 35 photo_images."));
     }
     if source["photo_cover_index"].as_u64().is_none_or(|index| index >= photos.len() as u64) {
-        return Err(wrong(Protocol, "photo_cover_index has to be one of the photos."));
+        return Err(wrong(Content("cover"), "photo_cover_index has to be one of the photos."));
     }
     let mut publish = begin(tx, &caller, if is_draft { "p_inbox" } else { "p_pub" }, source, info)?;
     publish.is_draft = is_draft;
