@@ -48,6 +48,10 @@ pub(super) struct Violation {
     pub(super) cause: Cause,
 }
 
+fn broken(constraint: &str, place: &str, message: String) -> Result<(), Violation> {
+    Err(Violation { message, cause: schema(constraint, place) })
+}
+
 fn form<T>(message: String) -> Result<T, Violation> {
     Err(Violation { message, cause: Cause::Protocol })
 }
@@ -126,8 +130,7 @@ impl Walk<'_> {
     fn value(&mut self, rule: &Value, value: &Value, at: &str, place: &str) -> Result<(), Violation> {
         let expected =
             |what: &str| form(format!("Expected {what} value type (got {}) at {at}", type_name(value)));
-        let broken =
-            |constraint: &str, message: String| Err(Violation { message, cause: schema(constraint, place) });
+        let broken = |constraint: &str, message: String| broken(constraint, place, message);
         let max = |name: &str| rule[name].as_u64();
         match rule["type"].as_str().unwrap_or_default() {
             "object" => {
@@ -157,30 +160,10 @@ impl Walk<'_> {
                 }
                 Ok(())
             }
-            "string" => {
-                let Some(text) = value.as_str() else { return expected("string") };
-                if let Some(max) = max("maxLength").filter(|max| text.len() as u64 > *max) {
-                    return broken(
-                        "maxLength",
-                        format!("string too big (maximum {max}, got {}) at {at}", text.len()),
-                    );
-                }
-                if let Some(max) = max("maxGraphemes") {
-                    let length = crate::unicode::graphemes(text).len();
-                    if length as u64 > max {
-                        return broken(
-                            "maxGraphemes",
-                            format!("grapheme too big (maximum {max}, got {length}) at {at}"),
-                        );
-                    }
-                }
-                match rule["format"].as_str() {
-                    Some(format) if !is_format(format, text) => {
-                        broken("format", format!("Invalid {format} value at {at}"))
-                    }
-                    _ => Ok(()),
-                }
-            }
+            "string" => match value.as_str() {
+                Some(text) => string(rule, text, at, place),
+                None => expected("string"),
+            },
             "integer" => {
                 let Some(number) = value.as_i64() else { return expected("integer") };
                 if let Some(least) = rule["minimum"].as_i64().filter(|least| number < *least) {
@@ -234,6 +217,27 @@ impl Walk<'_> {
         let rule = &LEXICONS[lexicon][name];
         let mut walk = Walk { context: lexicon, blobs: &mut *self.blobs };
         walk.value(rule, value, at, &format!("{lexicon}#{name}"))
+    }
+}
+
+/// Checks the lengths and the format of a text.
+fn string(rule: &Value, text: &str, at: &str, place: &str) -> Result<(), Violation> {
+    let max = |name: &str| rule[name].as_u64();
+    let broken = |constraint: &str, message: String| broken(constraint, place, message);
+    if let Some(max) = max("maxLength").filter(|max| text.len() as u64 > *max) {
+        return broken("maxLength", format!("string too big (maximum {max}, got {}) at {at}", text.len()));
+    }
+    if let Some(max) = max("maxGraphemes") {
+        let length = crate::unicode::graphemes(text).len();
+        if length as u64 > max {
+            return broken("maxGraphemes", format!("grapheme too big (maximum {max}, got {length}) at {at}"));
+        }
+    }
+    match rule["format"].as_str() {
+        Some(format) if !is_format(format, text) => {
+            broken("format", format!("Invalid {format} value at {at}"))
+        }
+        _ => Ok(()),
     }
 }
 
