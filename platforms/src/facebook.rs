@@ -110,6 +110,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
             media: &[PHOTO],
             has_alt_text: true,
         }),
+        numbers: &[Number::max("characters on a background", MAX_BACKGROUND_TEXT)],
         sources: &[Source { url: "https://developers.facebook.com/docs/pages-api", checked: "2026-11-21" }],
         ..Limits::DEFAULT
     },

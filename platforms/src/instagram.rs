@@ -93,6 +93,10 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         // A container is published once; a repeated comment is a duplicate.
         idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
         comment: Some(CommentLimits { text: TextLimit::characters(2_200), media: &[], has_alt_text: false }),
+        numbers: &[
+            Number { of: "hashtags", max: Some(MAX_HASHTAGS), usual: Some(USUAL_HASHTAGS) },
+            Number::max("mentions", MAX_MENTIONS),
+        ],
         sources: &[Source {
             url: "https://developers.facebook.com/docs/instagram-platform",
             checked: "2026-11-21",

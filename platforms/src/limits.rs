@@ -31,8 +31,28 @@ pub struct Limits {
     pub publishing: Publishing,
     /// The effect of repeating a commit, which determines when the look-up result `Absent` is reliable.
     pub idempotency: Idempotency,
+    /// Numbers of what a text or a post has, besides those above.
+    pub numbers: &'static [Number],
     /// Pages of the platform that name these limits.
     pub sources: &'static [Source],
+}
+
+/// A number that the adapter's check holds a post against, by the constants that the check uses.
+#[derive(Debug)]
+pub struct Number {
+    /// The counted things, such as hashtags.
+    pub of: &'static str,
+    /// Number above which a post is refused; `None` where that is not known.
+    pub max: Option<usize>,
+    /// Number above which a post may be refused, which is a warning; `None` if that is `max`.
+    pub usual: Option<usize>,
+}
+
+impl Number {
+    /// Creates a number above which a post is refused.
+    pub(crate) const fn max(of: &'static str, max: usize) -> Self {
+        Self { of, max: Some(max), usual: None }
+    }
 }
 
 /// A page that names limits.
@@ -59,6 +79,7 @@ impl Limits {
         reply_settings: &[],
         publishing: Publishing::Immediate,
         idempotency: Idempotency::Idempotent,
+        numbers: &[],
         sources: &[],
     };
 

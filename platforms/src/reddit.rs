@@ -86,6 +86,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 
         comment: Some(CommentLimits { text: TextLimit::characters(10_000), media: &[], has_alt_text: false }),
         reply_settings: &["text_format"],
+        numbers: &[Number::max("characters of a title", MAX_TITLE)],
         sources: &[Source { url: "https://www.reddit.com/dev/api", checked: "2026-11-21" }],
         ..Limits::DEFAULT
     },

@@ -2,8 +2,8 @@
 //! `docs/platforms`, from the adapters, so that they agree.
 
 use crate::{
-    Adapter, Auth, Content, Counted, Idempotency, Limits, MediaKind, MediaLimit, OAuth2, Publishing, Refresh,
-    Replies, Window,
+    Adapter, Auth, Content, Counted, Idempotency, Limits, MediaKind, MediaLimit, Number, OAuth2, Publishing,
+    Refresh, Replies, Window,
 };
 use std::{
     fmt::Write,
@@ -76,6 +76,7 @@ fn limits(platform: &Adapter) -> String {
         let kinds = described(platform);
         rows.push(("Alt text".to_owned(), format!("{} characters: {kinds}", alt_text.max)));
     }
+    rows.extend(can.numbers.iter().map(|number| (capital(number.of), most(number))));
     let replies = match can.replies {
         Replies::None => "no replies",
         Replies::FirstComment => "a first comment",
@@ -108,6 +109,12 @@ fn limits(platform: &Adapter) -> String {
         can.sources.iter().map(|source| format!("<{}> ({})", source.url, source.checked)).collect();
     assert!(!sources.is_empty(), "{} names no page with its limits", platform.id);
     out + &format!("\nFrom, and last compared with: {}.\n", sources.join(", "))
+}
+
+/// Returns the number that a post is held against.
+fn most(number: &Number) -> String {
+    let usual = number.usual.map(|usual| format!("a warning above {usual}"));
+    number.max.map(|max| max.to_string()).into_iter().chain(usual).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns everything that a medium must be.

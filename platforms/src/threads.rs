@@ -84,6 +84,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
         // A container is published once and never again.
         idempotency: Idempotency::Idempotent,
+        numbers: &[Number::max("links", MAX_LINKS)],
         sources: &[Source { url: "https://developers.facebook.com/docs/threads", checked: "2026-11-21" }],
         ..Limits::DEFAULT
     },

@@ -105,6 +105,10 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         publishing: Publishing::Asynchronous { window: Duration::from_secs(30 * 60) },
         // True for uploads. Photos with an unknown result are never published again.
         idempotency: Idempotency::Idempotent,
+        numbers: &[
+            Number { of: "hashtags", max: None, usual: Some(USUAL_HASHTAGS) },
+            Number::max("UTF-16 units of a photo post's title", MAX_TITLE),
+        ],
         sources: &[
             Source {
                 url: "https://developers.tiktok.com/doc/content-posting-api-reference-direct-post",

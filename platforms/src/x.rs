@@ -116,6 +116,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
         // X's reads are eventually consistent, within no documented time.
         idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
+        numbers: &[Number { of: "cashtags", max: None, usual: Some(MAX_CASHTAGS) }],
         sources: &[Source { url: "https://docs.x.com/x-api", checked: "2026-11-21" }],
         ..Limits::DEFAULT
     },

@@ -102,6 +102,10 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         forbidden: &['<', '>'],
         required_media: Some(MediaKind::Video),
         comment: Some(CommentLimits { text: TextLimit::characters(10_000), media: &[], has_alt_text: false }),
+        numbers: &[
+            Number::max("characters of a title", MAX_TITLE),
+            Number::max("characters of all tags", MAX_TAGS),
+        ],
         sources: &[Source { url: "https://developers.google.com/youtube/v3/docs", checked: "2026-11-21" }],
         ..Limits::DEFAULT
     },

@@ -185,8 +185,8 @@ impl Stage {
     async fn plain(&mut self) -> Option<BTreeSet<String>> {
         let plain = self.post.settings.clone();
         let mut before = self.publish(&plain).await?;
-        // An id may happen to have no digit.
-        for _ in 0..5 {
+        // Ids may happen to have no digit.
+        for _ in 0..20 {
             let again = self.publish(&plain).await?;
             if again == before {
                 return Some(again);
