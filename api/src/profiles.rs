@@ -13,10 +13,11 @@ use crate::{
     },
     openapi::{
         tag::Tag,
+        unknown,
         validate::{Null, Rules},
     },
     posts::{
-        checks,
+        checks, overrides,
         settings::{self, Defaults},
     },
     types::{
@@ -281,6 +282,7 @@ impl Rules for NewProfile {
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
         time_zone::check(body, "timezone", issues);
         settings::check_size(body, "default_config", issues);
+        issues.extend(unknown::issues(&overrides::unknown(body, "default_config"), false));
     }
 }
 
@@ -312,6 +314,7 @@ impl Rules for ProfilePatch {
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
         time_zone::check(body, "timezone", issues);
         settings::check_size(body, "default_config", issues);
+        issues.extend(unknown::issues(&overrides::unknown(body, "default_config"), false));
     }
 }
 

@@ -367,10 +367,19 @@ async fn mismatched_and_malformed_files_are_refused_permanently() {
         (json!({ "filename": "a\nb.png" }), 400),
         (json!({ "filename": "a\u{7f}.png" }), 400),
         (json!({ "filename": "a.png", "content_type": "image/png\r\nX: y" }), 400),
+        (json!({ "filename": "a.png", "alt_text": "a\u{b}b" }), 400),
+        (json!({ "filename": "a.png", "alt_text": "a\nb" }), 201),
     ] {
         let (answered, problem) = world.call(Method::POST, "/media/upload", Some(&body)).await;
         assert_eq!(answered.as_u16(), status, "{body}: {problem}");
     }
+    // Nor is one taken later, of which posts that were accepted would die.
+    let described = world.medium("a.png", Some("a b"), png.clone()).await;
+    let path = format!("/media/{}", described["id"].as_str().unwrap());
+    let wrong = json!({ "alt_text": "a\u{7}" });
+    assert_eq!(world.call(Method::PATCH, &path, Some(&wrong)).await.0.as_u16(), 400);
+    let fetched = json!({ "url": "https://example.com/a.png", "alt_text": "a\u{7}" });
+    assert_eq!(world.call(Method::POST, "/media/import", Some(&fetched)).await.0.as_u16(), 400);
 }
 
 #[tokio::test]

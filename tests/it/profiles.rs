@@ -189,6 +189,10 @@ async fn invalid_fields_of_a_profile_are_reported() {
         (json!({ "name": "a", "timezone": 1 }), json!([[["timezone"], "invalid_type"]])),
         (json!({ "name": "a", "default_config": [] }), json!([[["default_config"], "invalid_type"]])),
         (
+            json!({ "name": "a", "default_config": { "x": { "paid_partnershp": true } } }),
+            json!([[["default_config", "x"], "unrecognized_keys"]]),
+        ),
+        (
             json!({ "name": "a", "default_config": { "twitter": {}, "x": 1 } }),
             json!([[["default_config", "x"], "invalid_type"], [["default_config"], "unrecognized_keys"]]),
         ),
