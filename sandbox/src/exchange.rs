@@ -184,7 +184,7 @@ pub(crate) struct Response {
     pub(crate) mime: &'static str,
     pub(crate) body: Bytes,
     /// Ids of the posts that the request published.
-    pub(crate) published: Vec<String>,
+    pub(crate) published: Box<[String]>,
     /// Fault that applies to it.
     pub(crate) fault: Option<Box<Fault>>,
     /// Message to send once the connection is a WebSocket.
@@ -192,7 +192,7 @@ pub(crate) struct Response {
     /// True for pages for people, which the journal leaves out.
     pub(crate) is_page: bool,
     /// Cause of a refusal, or of a failure that it reports.
-    pub(crate) cause: Option<Cause>,
+    pub(crate) cause: Option<Box<Cause>>,
 }
 
 impl Response {
@@ -208,7 +208,7 @@ impl Response {
             headers: Vec::new(),
             mime,
             body,
-            published: Vec::new(),
+            published: Box::default(),
             fault: None,
             socket: None,
             is_page: false,
@@ -255,18 +255,20 @@ impl Response {
 
     /// Names the cause of a refusal, or of a failure that the response reports.
     pub(crate) fn because(mut self, cause: impl Into<Option<Cause>>) -> Self {
-        self.cause = cause.into();
+        self.cause = cause.into().map(Box::new);
         self
     }
 
     /// Returns the rule about content that refused the request, or because of which processing failed.
     pub(crate) fn rule(&self) -> Option<&str> {
-        self.cause.as_ref().and_then(Cause::rule)
+        self.cause.as_ref().and_then(|cause| cause.rule())
     }
 
     /// Adds a published post.
     pub(crate) fn with_post(mut self, id: impl Into<String>) -> Self {
-        self.published.push(id.into());
+        let mut all = std::mem::take(&mut self.published).into_vec();
+        all.push(id.into());
+        self.published = all.into();
         self
     }
 

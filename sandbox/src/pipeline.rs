@@ -203,7 +203,7 @@ impl<'a> JournalEntryGuard<'a> {
         entry.status = (!silent).then_some(response.status.as_u16());
         entry.accepted = !response.published.is_empty();
         entry.post_id = response.published.first().cloned();
-        entry.post_ids.clone_from(&response.published);
+        entry.post_ids = response.published.to_vec();
         entry.rule = response.rule().map(str::to_owned);
         if let Some(fault) = &response.fault {
             entry.fault = Some(fault.word.to_owned());

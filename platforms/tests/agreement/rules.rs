@@ -74,7 +74,7 @@ async fn broken_by(actor: &Actor, sample: &Sample) -> (Vec<String>, String) {
         }
     }
     // What follows a post is told, and its refusal is no failure.
-    (actor.rules().await.split_off(before), ended.map_or_else(|failure| failure.message, |id| id))
+    (actor.rules().await.split_off(before), ended.unwrap_or_else(|failure| failure.message))
 }
 
 /// Returns the post of a sample, or a post and its reply.

@@ -164,7 +164,7 @@ struct Committed {
 impl Committed {
     fn respond(self, body: &Value) -> Response {
         let mut response = Response::json(200, body).with_fault(self.fault);
-        response.published = self.published;
+        response.published = self.published.into();
         response
     }
 }
