@@ -11,7 +11,6 @@ use crate::{
         workers,
     },
     openapi::tag::Tag,
-    posts::overrides::Variant,
     types::{enum_string::EnumString, timestamp::Timestamp},
 };
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
@@ -21,7 +20,7 @@ use platforms::{Adapter, Cap, Counted, Window};
 use poem_openapi::{Object, OpenApi, param::Path};
 use serde_json::Value;
 use std::collections::HashMap;
-use store::limits as counts;
+use store::{accounts::Account, limits as counts};
 use workflows::worker_request::ReadUsage;
 
 /// The operation on limits.
@@ -147,17 +146,19 @@ fn seconds(count: u64) -> TimeDelta {
     TimeDelta::seconds(i64::try_from(count).unwrap_or(i64::MAX / 1000))
 }
 
-/// Returns why the accounts of a variant can't take it at a time, by account: they rest, or a documented limit is used up by
-/// what was published and what is planned. Asks no platform.
+/// Returns why accounts of one platform can't take a post with these settings, or a reply, at a time, by account: they rest,
+/// or a documented limit is used up by what was published and what is planned. Asks no platform.
 pub(crate) async fn exhausted(
     call: &Call<'_>,
-    variant: &Variant,
+    accounts: &[Account],
+    settings: &Value,
+    is_reply: bool,
     due: DateTime<Utc>,
 ) -> Result<HashMap<AccountId, String>, Problem> {
-    let ids: Vec<_> = variant.accounts.iter().map(|account| account.id).collect();
+    let ids: Vec<_> = accounts.iter().map(|account| account.id).collect();
     let mut reasons = HashMap::new();
-    if let Some(platform) = variant.accounts.first().and_then(|account| platforms::get(&account.platform)) {
-        let concerns = |cap: &&Cap| cap.counts.counts(&variant.settings, variant.is_reply);
+    if let Some(platform) = accounts.first().and_then(|account| platforms::get(&account.platform)) {
+        let concerns = |cap: &&Cap| cap.counts.counts(settings, is_reply);
         // Planned replies are not counted.
         let caps = platform.caps.iter().filter(concerns).filter(|cap| cap.counts != Counted::Replies);
         for cap in caps {

@@ -128,7 +128,8 @@ pub async fn validate(call: &Call<'_>, body: Proposal) -> Result<Verdict, Proble
             let found = found.into_iter();
             duplicates.extend(found.map(|(account, found)| (account, (found, draft.text_path(variant)))));
         }
-        exhausted.extend(limits::exhausted(call, variant, due).await?);
+        let Variant { accounts, settings, is_reply, .. } = variant;
+        exhausted.extend(limits::exhausted(call, accounts, settings, *is_reply, due).await?);
     }
     let ids: Vec<_> = draft.accounts.iter().map(|account| account.id).collect();
     let held = publishing::held(call.db(), call.access(), &ids).await?;
