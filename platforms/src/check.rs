@@ -280,7 +280,7 @@ fn control_character_in(value: &Value) -> Option<(Vec<Value>, char)> {
 
 /// Returns the first control character of a text that is none of white space. Platforms refuse them, or drop them without a
 /// word.
-fn control_character(text: &str) -> Option<char> {
+pub fn control_character(text: &str) -> Option<char> {
     text.chars().find(|c| c.is_control() && !"\t\n\r".contains(*c))
 }
 
@@ -891,7 +891,7 @@ mod tests {
         assert_eq!(found, [(Severity::Error, "settings_conflict")], "{issues:?}");
     }
 
-    /// What a platform's own app, or its page, has other numbers for than was seen is no error.
+    /// A number of a platform's app, or of its documentation, that published posts have exceeded is a warning.
     #[test]
     fn what_was_seen_to_be_published_is_a_warning_only() {
         let photo = Media { mime: "image/jpeg".into(), width: Some(640), height: Some(640), ..image() };
@@ -1234,7 +1234,7 @@ mod tests {
         assert_eq!(told(json!({ "reply_settings": "nobody" })), [invalid]);
     }
 
-    /// What the public would be told or shown otherwise, or who sees it, is not dropped from a reply either.
+    /// A setting that informs the public, or limits the audience, is refused for a reply, which would not use it.
     #[test]
     fn a_promise_is_not_dropped_from_a_reply() {
         let (warning, error) = (Severity::Warning, Severity::Error);
