@@ -63,8 +63,7 @@ async fn busy() -> Pool {
     tests::sql(
         &db,
         &format!(
-            "set statement_timeout = 0;
-             insert into organizations (id, name) values ('{org}', 'Acme');
+            "insert into organizations (id, name) values ('{org}', 'Acme');
              insert into profiles (id, org_id, mode, name, timezone)
              select id(1, n), '{org}', 'live', n, 'UTC' from generate_series(1, 2) n;
              -- Ten accounts with many posts, in the first profile, and one with few, in the second.
@@ -279,7 +278,7 @@ async fn the_backlog_of_a_dead_endpoint_is_not_read_through() {
     const BACKLOG: i64 = 50_000;
     let db = busy().await;
     let sql = format!(
-        "set statement_timeout = 0; truncate outbox;
+        "truncate outbox;
          insert into webhooks (id, org_id, mode, url, events, secret_sealed, failures, failing_since, probe_at, open_from)
          values (id(6, 2), '{org}', 'live', 'https://example.com', '{{*}}', '', 10, now() - interval '3 hours',
            now() + interval '10 minutes', now() - interval '3 hours');
@@ -334,8 +333,7 @@ async fn what_operators_ask_on_call_reads_only_what_is_open() {
     tests::sql(
         &db,
         &format!(
-            "set statement_timeout = 0;
-             insert into organizations (id, name) select id(10, n), 'Organization ' || n from generate_series(1, 10) n;
+            "insert into organizations (id, name) select id(10, n), 'Organization ' || n from generate_series(1, 10) n;
              insert into accounts (id, org_id, mode, platform, network_unique_id, username, display_name)
              select id(12, n), id(10, n), 'live', case when n % 2 = 0 then 'x' else 'threads' end, n, n, n
              from generate_series(1, 10) n;

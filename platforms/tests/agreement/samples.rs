@@ -50,6 +50,10 @@ fn with(post: Publication, settings: Value) -> Publication {
     Publication { settings, ..post }
 }
 
+fn poll(actor: &Actor, options: Value, minutes: u32) -> Publication {
+    with(actor.post("a"), json!({ "poll": { "options": options, "duration_minutes": minutes } }))
+}
+
 /// Returns a text of this length.
 fn long(actor: &Actor, length: usize) -> Publication {
     Publication { text: "a".repeat(length), ..actor.post("") }
@@ -186,43 +190,12 @@ pub(super) static SAMPLES: &[Sample] = &[
             with(a.post_with("many", MediaKind::Image, 1), json!({ "tagged_users": people }))
         }),
     ),
-    sample(
-        "x",
-        "minItems poll.options",
-        Post(|a| with(a.post("a"), json!({ "poll": { "options": ["a"], "duration_minutes": 60 } }))),
-    ),
-    sample(
-        "x",
-        "maxItems poll.options",
-        Post(|a| {
-            with(
-                a.post("a"),
-                json!({ "poll": { "options": ["a", "b", "c", "d", "e"], "duration_minutes": 60 } }),
-            )
-        }),
-    ),
-    sample(
-        "x",
-        "minLength poll.options",
-        Post(|a| with(a.post("a"), json!({ "poll": { "options": ["a", ""], "duration_minutes": 60 } }))),
-    ),
-    sample(
-        "x",
-        "maxLength poll.options",
-        Post(|a| {
-            with(a.post("a"), json!({ "poll": { "options": ["a", "b".repeat(26)], "duration_minutes": 60 } }))
-        }),
-    ),
-    sample(
-        "x",
-        "minimum poll.duration_minutes",
-        Post(|a| with(a.post("a"), json!({ "poll": { "options": ["a", "b"], "duration_minutes": 4 } }))),
-    ),
-    sample(
-        "x",
-        "maximum poll.duration_minutes",
-        Post(|a| with(a.post("a"), json!({ "poll": { "options": ["a", "b"], "duration_minutes": 10_081 } }))),
-    ),
+    sample("x", "minItems poll.options", Post(|a| poll(a, json!(["a"]), 60))),
+    sample("x", "maxItems poll.options", Post(|a| poll(a, json!(["a", "b", "c", "d", "e"]), 60))),
+    sample("x", "minLength poll.options", Post(|a| poll(a, json!(["a", ""]), 60))),
+    sample("x", "maxLength poll.options", Post(|a| poll(a, json!(["a", "b".repeat(26)]), 60))),
+    sample("x", "minimum poll.duration_minutes", Post(|a| poll(a, json!(["a", "b"]), 4))),
+    sample("x", "maximum poll.duration_minutes", Post(|a| poll(a, json!(["a", "b"]), 10_081))),
     sample("x", "minItems reply.exclude_reply_user_ids", Unreachable(UNUSED)),
     sample("x", "minItems additional_owners", Unreachable(UNUSED)),
     sample("x", "minimum total_bytes", Unreachable("Fanfare takes no empty file")),
