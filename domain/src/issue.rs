@@ -26,8 +26,8 @@ impl Issue {
         Self { severity, code: code.to_owned(), message, path }
     }
 
-    /// Returns the warning that a title is shortened to `title`. It is made of what `source` names in words, in a member of
-    /// the post's first container.
+    /// Returns the warning that a title is shortened to `title`. `source` names in words the text that the title is made of,
+    /// `member` the member of the post's first container that has it.
     pub fn title_cut(platform: &str, max: usize, (member, source): (&str, &str), title: &str) -> Self {
         let message =
             format!("{platform} takes a title of {max} characters, and {source} has more: `{title}`");

@@ -56,8 +56,8 @@ const GIFS: MediaLimit = MediaLimit {
     max_bytes: 300_000_000,
     ..MediaLimit::ANY
 };
-/// The limits of the official app since August 2026, for every account. The service transcodes the video. The length is the
-/// app's own number, which was one and three minutes before, so that a longer video is the service's to judge.
+/// The limits of the official app since August 2026, for every account. The service transcodes each video. The app has raised
+/// its maximum length twice, from one minute and from three, so a longer video is sent, with a warning.
 /// <https://github.com/bluesky-social/social-app/pull/11528>
 const VIDEOS: MediaLimit = MediaLimit {
     kind: MediaKind::Video,

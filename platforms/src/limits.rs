@@ -31,13 +31,13 @@ pub struct Limits {
     pub publishing: Publishing,
     /// The effect of repeating a commit, which determines when the look-up result `Absent` is reliable.
     pub idempotency: Idempotency,
-    /// Numbers of what a text or a post has, besides those above.
+    /// Further numbers that a post is checked against.
     pub numbers: &'static [Number],
     /// Pages of the platform that name these limits.
     pub sources: &'static [Source],
 }
 
-/// A number that the adapter's check holds a post against, by the constants that the check uses.
+/// A number that a post is checked against. It is the constant that the adapter's check uses.
 #[derive(Debug)]
 pub struct Number {
     /// The counted things, such as hashtags.

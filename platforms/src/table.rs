@@ -111,7 +111,7 @@ fn limits(platform: &Adapter) -> String {
     out + &format!("\nFrom, and last compared with: {}.\n", sources.join(", "))
 }
 
-/// Returns the number that a post is held against.
+/// Returns the number above which a post is refused, and the one above which it gets a warning.
 fn most(number: &Number) -> String {
     let usual = number.usual.map(|usual| format!("a warning above {usual}"));
     number.max.map(|max| max.to_string()).into_iter().chain(usual).collect::<Vec<_>>().join("; ")

@@ -124,7 +124,7 @@ fn with_defaults<'a>(
     for (platform, block) in accounts {
         let mut block = block.and_then(Value::as_object).cloned().unwrap_or_default();
         if is_reply {
-            // The others are those of a post of its own, and nobody has given them for this one.
+            // The other defaults are for posts of their own, and the request does not have them.
             let known = platforms::get(platform).map_or(&[][..], |platform| platform.limits.reply_settings);
             block.retain(|key, _| known.contains(&key.as_str()));
         }

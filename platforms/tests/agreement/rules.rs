@@ -15,7 +15,7 @@ use platforms::{
 use regex::Regex;
 use std::{collections::BTreeSet, fs, path::Path};
 
-/// Sources that several simulators share: the file, the platforms, and where its rules are tested.
+/// Sources that several simulators share: the file, and the platforms.
 const SHARED: &[(&str, &[&str])] = &[("container.rs", &["instagram", "threads"])];
 
 /// Returns the keys of a simulator's rules about content: those in its code, and those of its schemas.
@@ -73,7 +73,7 @@ async fn broken_by(actor: &Actor, sample: &Sample) -> (Vec<String>, String) {
             ended = actor.publish(&reply).await;
         }
     }
-    // What follows a post is told, and its refusal is no failure.
+    // A post does not fail when a call after its publication is refused.
     (actor.rules().await.split_off(before), ended.unwrap_or_else(|failure| failure.message))
 }
 
