@@ -269,9 +269,8 @@ pub struct NewProfile {
     #[oai(validator(max_length = 64))]
     pub timezone: Option<String>,
     /// Default settings by platform for posts to the profile's accounts. A post's own settings override them,
-    /// key by key; if a post goes to several accounts of a platform, only defaults that all their profiles
-    /// share apply, and to a reply those that concern replies. They are copied when a post is created: later changes of
-    /// the profile do not affect it.
+    /// key by key. Each account of a post gets those of its own profile; a reply those that concern replies. They are
+    /// copied when a post is created: later changes of the profile do not affect it.
     pub default_config: Option<Defaults>,
     /// Ids of the profile's accounts.
     #[oai(validator(max_items = 1000, unique_items))]

@@ -143,10 +143,17 @@ async fn posts_inherit_the_settings_of_their_accounts_profiles() {
         json!({ "x": { "reply_settings": "verified", "for": "one" }, "reddit": {} })
     );
     assert_eq!(config(json!(["bob"]), Value::Null).await, json!({}));
-    assert_eq!(config(json!(["ada", "bob"]), Value::Null).await, json!({}), "bob has no profile");
+    let single = json!({ "x": { "accounts": { ada.as_str(): ours["x"] } } });
+    assert_eq!(config(json!(["ada", "bob"]), Value::Null).await, single, "bob has no profile");
+    let own = json!({ "x": { "accounts": { "ada": { "reply_settings": "verified" } } } });
+    assert_eq!(
+        config(json!(["ada", "bob"]), own).await,
+        json!({ "x": { "accounts": { ada.as_str(): { "reply_settings": "verified", "for": "one" } } } })
+    );
     let other = json!({ "x": { "reply_settings": "following", "for": "other" } });
     create(&world, json!({ "name": "Other", "default_config": other, "social_account_ids": [bob] })).await;
-    let agreed = json!({ "x": { "reply_settings": "following" } });
+    let single = json!({ ada.as_str(): { "for": "one" }, bob.as_str(): { "for": "other" } });
+    let agreed = json!({ "x": { "reply_settings": "following", "accounts": single } });
     assert_eq!(config(json!(["ada", "bob"]), Value::Null).await, agreed);
 
     // Platform rules also apply to the profile's settings, and a post keeps the settings it was created with.

@@ -209,13 +209,13 @@ async fn resolve_edit(
             Err(problem) => return Err(problem),
         }
     }
+    let mut imports = Imports::default();
+    let plan = Plan::read(&mut default_config, effective, &mut imports, |platform| sent.contains(platform))
+        .map_err(|problem| source.lead(problem))?;
     // As on creation. Otherwise a setting that was removed would come back.
     if is_reset {
         default_config = settings::complete(call, effective, default_config, post.reply_to.is_some()).await?;
     }
-    let mut imports = Imports::default();
-    let plan = Plan::read(&mut default_config, effective, &mut imports, |platform| sent.contains(platform))
-        .map_err(|problem| source.lead(problem))?;
     let is_replaced = is_single || body.containers.is_some();
     // A post with one container keeps its media when only the text is sent.
     let kept_media = match &post.containers[..] {

@@ -302,7 +302,8 @@ pub(crate) fn is_named(account: &Account, key: &str) -> bool {
         || account.network_unique_id == key
 }
 
-fn unusable(issues: Vec<Issue>) -> Problem {
+/// Returns the problem that the overrides of a post can't be applied.
+pub(crate) fn unusable(issues: Vec<Issue>) -> Problem {
     Problem::new(Code::Unprocessable, "the overrides in config can't be applied").with_issues(issues)
 }
 
@@ -400,6 +401,12 @@ pub(crate) fn variants(
     for ((platform, own), accounts) in groups {
         let path = vec![Segment::from("config"), platform.into()];
         let overrides = plan.platforms.get(platform).unwrap_or(&none);
+        let block = config.get(platform).unwrap_or(&Value::Null);
+        let settings = overrides::settings(block, accounts[0].id);
+        if own.is_some() {
+            // It has the platform's settings once more.
+            text += settings.to_string().len();
+        }
         let mut derive = |from: (u16, Arc<Content>, Origin), overrides: &Overrides, path: &[Segment]| {
             if !overrides.has_content() {
                 return from;
@@ -423,8 +430,6 @@ pub(crate) fn variants(
             of_platform.entry(platform).or_insert_with(|| derive(start, overrides, &path)).clone()
         };
         let (mut number, mut content, mut origin) = shared();
-        let block = config.get(platform).unwrap_or(&Value::Null);
-        let settings = overrides::settings(block, accounts[0].id);
         let mut time = overrides.scheduled_at.map(|Timestamp(at)| (at, path.clone()));
         if let Some((own, key)) = own.and_then(|own| plan.accounts.get(&own)) {
             let path = [&path[..], &[ACCOUNTS.into(), key.as_str().into()]].concat();
@@ -435,8 +440,6 @@ pub(crate) fn variants(
             let account = &block[ACCOUNTS][accounts[0].id.to_string()];
             let names = account.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
             origin.settings = Some((names, path));
-            // It has the platform's settings once more.
-            text += settings.to_string().len();
         }
         if let Some((at, path)) = &time
             && due.is_some_and(|due| *at < due)

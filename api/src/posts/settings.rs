@@ -9,10 +9,13 @@ use crate::{
         problem::{Issue, Problem},
     },
     openapi::validate::{NEVER, limit_size},
-    posts::overrides::{MAX_ACCOUNTS, Overrides},
+    posts::overrides::{self, MAX_ACCOUNTS, Overrides},
     types::scalar::scalar,
 };
-use domain::overrides::{ACCOUNTS, MEMBERS};
+use domain::{
+    AccountId,
+    overrides::{ACCOUNTS, MEMBERS},
+};
 use poem_openapi::{
     registry::{MetaSchema, MetaSchemaRef, Registry},
     types::Type,
@@ -23,6 +26,8 @@ use store::{accounts::Account, profiles};
 
 /// Maximum size of a platform's block as JSON, in bytes.
 const MAX_BLOCK_BYTES: usize = 64 << 10;
+/// Maximum size of a block with the settings of profiles, in bytes of JSON.
+const MAX_COMPLETED_BYTES: usize = 4 * MAX_BLOCK_BYTES;
 /// Maximum number of keys in a platform's block.
 const MAX_BLOCK_KEYS: usize = 200;
 
@@ -57,12 +62,12 @@ impl<const CLOSED: bool, const OF_POST: bool> Blocks<CLOSED, OF_POST> {
     }
 }
 
-/// Completes the settings of a request with those of the profiles of a post's accounts; a post that `is_reply`, with those
-/// that concern replies.
+/// Completes the settings of a request, which has overrides by the accounts' ids, with those of the profiles of a post's
+/// accounts; a post that `is_reply`, with those that concern replies.
 ///
 /// # Errors
 ///
-/// If the database is unavailable.
+/// `unprocessable` if the profiles have too many different settings for one post.
 pub(crate) async fn complete(
     call: &Call<'_>,
     accounts: &[Account],
@@ -75,8 +80,20 @@ pub(crate) async fn complete(
     }
     let configs = profiles::configs(call.db(), call.owner, &ids).await?;
     let block = |account: &Account| configs.get(&account.profile_id?)?.get(&account.platform);
-    let defaults = accounts.iter().map(|account| (account.platform.as_str(), block(account)));
-    Ok(with_defaults(requested, defaults, is_reply))
+    let defaults = accounts.iter().map(|account| (account.platform.as_str(), account.id, block(account)));
+    let completed = with_defaults(requested, defaults, is_reply);
+    let mut issues = Vec::new();
+    for (id, block) in completed.as_object().into_iter().flatten() {
+        let entries = block[ACCOUNTS].as_object().map_or(0, Map::len);
+        if entries > MAX_ACCOUNTS {
+            let message = format!(
+                "{entries} of its accounts have settings of their own, most by their profiles, and {MAX_ACCOUNTS} may"
+            );
+            issues.push(Issue::custom(["config", id.as_str()], message));
+        }
+        limit_size(block, MAX_COMPLETED_BYTES, ["config", id.as_str()], &mut issues);
+    }
+    if issues.is_empty() { Ok(completed) } else { Err(overrides::unusable(issues)) }
 }
 
 /// The blocks of both places; a block under `config` replaces the one at the top level.
@@ -111,36 +128,57 @@ pub fn amend(before: &Value, top_level: TopLevel, config: Option<Config>) -> Val
     Value::Object(blocks)
 }
 
-/// Completes `own` with the default settings of the accounts, key by key.
+/// Completes `own` with the default settings of the accounts, key by key: a platform's block with those that all of its
+/// accounts share, and the blocks of single accounts with the others. `own` has these blocks by the accounts' ids.
 ///
-/// `accounts` lists each account's platform and its profile's block for that platform. A post has one
-/// block per platform, so with several accounts on a platform only the defaults that they share apply.
+/// `accounts` lists each account's platform and its profile's block for that platform.
 fn with_defaults<'a>(
     own: Value,
-    accounts: impl IntoIterator<Item = (&'a str, Option<&'a Value>)>,
+    accounts: impl IntoIterator<Item = (&'a str, AccountId, Option<&'a Value>)>,
     is_reply: bool,
 ) -> Value {
-    let mut common: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
-    for (platform, block) in accounts {
+    let mut by_platform = BTreeMap::<&str, Vec<(AccountId, Map<String, Value>)>>::new();
+    for (platform, account, block) in accounts {
         let mut block = block.and_then(Value::as_object).cloned().unwrap_or_default();
         if is_reply {
             // The other defaults are for posts of their own, and the request does not have them.
             let known = platforms::get(platform).map_or(&[][..], |platform| platform.limits.reply_settings);
             block.retain(|key, _| known.contains(&key.as_str()));
         }
-        common
-            .entry(platform)
-            .and_modify(|common| common.retain(|key, value| block.get(key) == Some(value)))
-            .or_insert(block);
+        by_platform.entry(platform).or_default().push((account, block));
     }
     let Value::Object(mut blocks) = own else { return own };
-    for (platform, mut block) in common.into_iter().filter(|(_, block)| !block.is_empty()) {
-        if let Some(Value::Object(own)) = blocks.remove(platform) {
-            block.extend(own);
+    by_platform.retain(|_, defaults| defaults.iter().any(|(_, block)| !block.is_empty()));
+    for (platform, defaults) in by_platform {
+        let block = object(blocks.entry(platform).or_insert(Value::Null));
+        let given: Vec<_> = block.keys().cloned().collect();
+        let is_shared = |key: &String| defaults.iter().all(|(_, one)| one.get(key) == defaults[0].1.get(key));
+        for (account, one) in &defaults {
+            let missing = one.iter().filter(|(key, _)| !given.contains(key));
+            let (shared, single): (Vec<_>, Vec<_>) = missing.partition(|(key, _)| is_shared(key));
+            fill(block, shared);
+            if !single.is_empty() {
+                let entries = object(block.entry(ACCOUNTS).or_insert(Value::Null));
+                fill(object(entries.entry(account.to_string()).or_insert(Value::Null)), single);
+            }
         }
-        blocks.insert(platform.to_owned(), Value::Object(block));
     }
     Value::Object(blocks)
+}
+
+/// Returns the members of a value, which becomes an object if it is none.
+fn object(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = json!({});
+    }
+    value.as_object_mut().expect("an object")
+}
+
+/// Adds the members that a block does not have.
+fn fill(block: &mut Map<String, Value>, members: Vec<(&String, &Value)>) {
+    for (key, value) in members {
+        block.entry(key.clone()).or_insert_with(|| value.clone());
+    }
 }
 
 impl<const CLOSED: bool, const OF_POST: bool> Blocks<CLOSED, OF_POST> {
@@ -274,6 +312,7 @@ fn translate(schema: &mut Value) {
 mod tests {
     use super::*;
     use poem_openapi::types::ParseFromJSON;
+    use uuid::Uuid;
 
     #[test]
     fn config_wins_over_the_top_level_block_as_a_whole() {
@@ -285,20 +324,38 @@ mod tests {
     }
 
     #[test]
-    fn a_posts_settings_are_completed_by_what_its_accounts_profiles_share() {
+    fn a_posts_settings_are_completed_by_those_of_its_accounts_profiles() {
+        let (ada, bob) = (AccountId(Uuid::from_u128(1)), AccountId(Uuid::from_u128(2)));
         let (one, other) = (json!({"a": 1, "b": {"c": 1}}), json!({"a": 2, "b": {"c": 1}, "d": 1}));
+        let of = |first: Value, second: Value| json!({ ada.to_string(): first, bob.to_string(): second });
+        let (single, only) = (of(json!({"a": 1}), json!({"a": 2, "d": 1})), json!({ ada.to_string(): one }));
         for (own, accounts, expected) in [
-            (json!({}), vec![("x", Some(&one))], json!({"x": one})),
-            (json!({"x": {"b": 0, "e": 0}}), vec![("x", Some(&one))], json!({"x": {"a": 1, "b": 0, "e": 0}})),
-            (json!({}), vec![("x", Some(&one)), ("x", Some(&other))], json!({"x": {"b": {"c": 1}}})),
-            (json!({}), vec![("x", Some(&one)), ("x", None)], json!({})),
+            (json!({}), vec![("x", ada, Some(&one))], json!({"x": one})),
+            (
+                json!({"x": {"b": 0, "e": 0}}),
+                vec![("x", ada, Some(&one))],
+                json!({"x": {"a": 1, "b": 0, "e": 0}}),
+            ),
+            // Each account keeps its own, and none gets another's.
             (
                 json!({}),
-                vec![("x", Some(&one)), ("tiktok", Some(&other))],
+                vec![("x", ada, Some(&one)), ("x", bob, Some(&other))],
+                json!({"x": {"b": {"c": 1}, "accounts": single}}),
+            ),
+            (json!({}), vec![("x", ada, Some(&one)), ("x", bob, None)], json!({"x": {"accounts": only}})),
+            // A setting of the post is one for all its accounts, and one for an account goes before its profile's.
+            (
+                json!({"x": {"a": 0, "accounts": of(json!({}), json!({"d": 0}))}}),
+                vec![("x", ada, Some(&one)), ("x", bob, Some(&other))],
+                json!({"x": {"a": 0, "b": {"c": 1}, "accounts": of(json!({}), json!({"d": 0}))}}),
+            ),
+            (
+                json!({}),
+                vec![("x", ada, Some(&one)), ("tiktok", bob, Some(&other))],
                 json!({"x": one, "tiktok": other}),
             ),
-            (json!({"reddit": {}, "x": {}}), vec![("x", None)], json!({"reddit": {}, "x": {}})),
-            (json!({}), vec![("x", Some(&json!({})))], json!({})),
+            (json!({"reddit": {}, "x": {}}), vec![("x", ada, None)], json!({"reddit": {}, "x": {}})),
+            (json!({}), vec![("x", ada, Some(&json!({})))], json!({})),
         ] {
             assert_eq!(
                 with_defaults(own.clone(), accounts.clone(), false),
@@ -318,7 +375,7 @@ mod tests {
                 json!({ "x": { "made_with_ai": true, "community_id": "2" } }),
             ),
         ] {
-            assert_eq!(with_defaults(own, [("x", Some(&profile))], true), expected);
+            assert_eq!(with_defaults(own, [("x", AccountId(Uuid::nil()), Some(&profile))], true), expected);
         }
     }
 
