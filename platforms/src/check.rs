@@ -8,6 +8,7 @@ use crate::{
     schema::{Mismatch, Schema},
     text::clip,
 };
+use chrono::{DateTime, Utc};
 use domain::{Fit, Shaping};
 pub use domain::{Issue, Severity};
 use serde_json::{Value, json};
@@ -261,6 +262,16 @@ pub fn settings(platform: &Adapter, settings: &Value) -> Vec<Issue> {
         }
     }
     found.issues
+}
+
+/// Returns the settings that are times at which the platform shows a post which it has got, each with its time.
+pub fn times<'a>(platform: &Adapter, settings: &'a Value) -> Vec<(&'a str, DateTime<Utc>)> {
+    let properties = &Schema::of(platform).document()["properties"];
+    let time = |(name, value): (&'a String, &'a Value)| {
+        let text = value.as_str().filter(|_| properties[name]["format"] == "date-time")?;
+        Some((name.as_str(), text.parse().ok()?))
+    };
+    settings.as_object().into_iter().flatten().filter_map(time).collect()
 }
 
 /// Returns the first control character in the texts of a value, after the steps that lead to its text, the last one first.

@@ -4,7 +4,7 @@ use crate::world;
 use chrono::{DateTime, TimeDelta, Utc};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use tests::samples::jpeg;
+use tests::samples::{film, jpeg};
 
 #[tokio::test]
 async fn a_scheduled_post_is_published_at_its_time_and_not_before() {
@@ -43,6 +43,31 @@ async fn a_time_in_the_past_is_due_at_once() {
     assert_eq!(post["status"], "scheduled");
     assert_eq!(post["scheduled_at"], "2000-12-31T22:00:00.000Z");
     assert_eq!(world.ended(&post).await["status"], "published");
+}
+
+/// YouTube shows a video at once whose `publishAt` has passed.
+#[tokio::test]
+async fn a_platforms_own_time_before_the_post_is_told() {
+    let world = world().approved().platforms(&["youtube"]).start().await;
+    world.connect("youtube", "ada").await;
+    let medium = world.medium("a.mp4", None, film(4000, 64 << 10)).await;
+    let container = json!({ "content": "Premiere", "media": [{ "id": medium["id"] }] });
+    for (due, shown, is_late) in [
+        (Value::Null, "2026-01-01T00:00:00Z", true),
+        (json!("2031-01-01T00:00:00Z"), "2031-01-01T00:00:00Z", true),
+        (json!("2031-01-01T00:00:00Z"), "2031-01-01T00:00:01Z", false),
+    ] {
+        let settings = json!({ "privacyStatus": "private", "publishAt": shown, "madeForKids": false });
+        let body = json!({
+            "containers": [container], "accounts": ["ada"], "scheduled_at": due, "config": { "youtube": settings },
+        });
+        let (_, verdict) = world.call(Method::POST, "/posts/validate", Some(&body)).await;
+        let told: Vec<_> =
+            verdict["issues"].as_array().unwrap().iter().map(|one| [&one["code"], &one["path"]]).collect();
+        let late = [&json!("time_in_past"), &json!(["config", "youtube", "publishAt"])];
+        let expected = if is_late { vec![late] } else { Vec::new() };
+        assert_eq!((&verdict["valid"], told), (&json!(true), expected), "{due} {shown}: {verdict:#}");
+    }
 }
 
 #[tokio::test]

@@ -305,8 +305,7 @@ impl Draft {
         let mut default_config = settings::merge(body.blocks, config);
         let plan = Plan::read(&mut default_config, &accounts, &mut imports, |_| true)
             .map_err(|problem| source.lead(problem))?;
-        let default_config =
-            settings::complete(call, &accounts, default_config, parent.is_some()).await?;
+        let default_config = settings::complete(call, &accounts, default_config, parent.is_some()).await?;
         let named = texts.iter().flat_map(|text| &text.media).chain(plan.media());
         let mut assets = Assets::find(call, named, imports).await?;
         let content = assets.content(texts, &path);

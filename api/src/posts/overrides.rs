@@ -375,7 +375,7 @@ impl Variant {
     }
 }
 
-/// Applies the overrides of `plan` to the content of a post. `config` holds the settings.
+/// Applies the overrides of `plan` to the content of a post. `config` holds the settings, those of single accounts by id.
 ///
 /// # Errors
 ///
@@ -390,7 +390,8 @@ pub(crate) fn variants(
 ) -> Result<Vec<Variant>, Problem> {
     let mut groups = BTreeMap::<_, Vec<Account>>::new();
     for account in accounts {
-        let own = plan.accounts.contains_key(&account.id).then_some(account.id);
+        // Also what its profile has for it alone.
+        let own = config[&account.platform][ACCOUNTS].get(account.id.to_string()).map(|_| account.id);
         groups.entry((account.platform.as_str(), own)).or_default().push(account.clone());
     }
     let base = Arc::new(base);

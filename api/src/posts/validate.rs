@@ -15,6 +15,7 @@ use crate::{
         validate::{Rules, Schema},
     },
     posts::{
+        checks::Finding,
         create::{Draft, NewMedia, NewPost, NewText},
         imports::Imports,
         look_up,
@@ -31,7 +32,7 @@ use crate::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::event::timestamp;
-use platforms::check::Severity;
+use platforms::check::{self, Severity};
 use poem_openapi::{
     Object, OpenApi,
     registry::{MetaSchemaRef, Registry},
@@ -130,6 +131,9 @@ pub async fn validate(call: &Call<'_>, body: Proposal) -> Result<Verdict, Proble
         }
         let Variant { accounts, settings, is_reply, .. } = variant;
         exhausted.extend(limits::exhausted(call, accounts, settings, *is_reply, due).await?);
+        if !is_draft {
+            findings.extend(late(&draft, variant, due));
+        }
     }
     let ids: Vec<_> = draft.accounts.iter().map(|account| account.id).collect();
     let held = publishing::held(call.db(), call.access(), &ids).await?;
@@ -204,6 +208,22 @@ pub async fn validate(call: &Call<'_>, body: Proposal) -> Result<Verdict, Proble
     let targets =
         draft.variants.into_iter().map(|variant| VerdictTarget::of(variant, draft.scheduled_at)).collect();
     Ok(Verdict { valid, issues, variants: variants.into_values().collect(), targets })
+}
+
+/// Returns a warning for each setting with the time at which a platform shows the post, if it comes before the post does.
+fn late(draft: &Draft, variant: &Variant, due: DateTime<Utc>) -> Vec<Finding> {
+    let platform = variant.accounts.first().and_then(|account| platforms::get(&account.platform));
+    let Some(platform) = platform else { return Vec::new() };
+    let accounts: Vec<_> = variant.accounts.iter().map(|account| account.id).collect();
+    let late = check::times(platform, &variant.settings).into_iter().filter(|(_, at)| *at <= due);
+    late.map(|(setting, at)| {
+        let message = format!("{} comes before the post, which is not hidden until then", timestamp(at));
+        let issue =
+            check::Issue::of_setting(Severity::Warning, "time_in_past", platform.id, setting, message);
+        let finding = Finding::of(platform, issue, |path| draft.path(variant, path));
+        Finding { accounts: accounts.clone(), ..finding }
+    })
+    .collect()
 }
 
 /// Returns whether a member concerns a platform: one outside of the other platforms' settings.
