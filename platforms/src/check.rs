@@ -253,12 +253,12 @@ pub fn settings(platform: &Adapter, settings: &Value) -> Vec<Issue> {
     let properties = &Schema::of(platform).document()["properties"];
     for (setting, value) in settings.as_object().into_iter().flatten() {
         let is_told = found.issues.iter().any(|issue| issue.path.get(2).is_some_and(|at| at == setting));
-        if let Some((steps, wrong)) = control_character_in(value)
-            && properties[setting].is_object()
-            && !is_told
-        {
-            let path = at.iter().cloned().chain([json!(setting)]).chain(steps.into_iter().rev()).collect();
-            found.error("setting_invalid", path, format!("takes no `{}` in {setting}", shown(wrong)));
+        if properties[setting].is_object() && !is_told {
+            for (steps, wrong) in control_characters_in(value) {
+                let path =
+                    at.iter().cloned().chain([json!(setting)]).chain(steps.into_iter().rev()).collect();
+                found.error("setting_invalid", path, format!("takes no `{}` in {setting}", shown(wrong)));
+            }
         }
     }
     found.issues
@@ -274,18 +274,22 @@ pub fn times<'a>(platform: &Adapter, settings: &'a Value) -> Vec<(&'a str, DateT
     settings.as_object().into_iter().flatten().filter_map(time).collect()
 }
 
-/// Returns the first control character in the texts of a value, after the steps that lead to its text, the last one first.
-fn control_character_in(value: &Value) -> Option<(Vec<Value>, char)> {
-    let below = |step: Value, inner: &Value| {
-        let (mut steps, wrong) = control_character_in(inner)?;
-        steps.push(step);
-        Some((steps, wrong))
+/// Returns the first control character of each text in a value, after the steps that lead to its text, the last one first.
+fn control_characters_in(value: &Value) -> Vec<(Vec<Value>, char)> {
+    let below = |(step, inner): (Value, &Value)| {
+        let mut found = control_characters_in(inner);
+        found.iter_mut().for_each(|(steps, _)| steps.push(step.clone()));
+        found
     };
     match value {
-        Value::String(text) => control_character(text).map(|wrong| (Vec::new(), wrong)),
-        Value::Array(items) => items.iter().enumerate().find_map(|(at, item)| below(json!(at), item)),
-        Value::Object(members) => members.iter().find_map(|(key, member)| below(json!(key), member)),
-        _ => None,
+        Value::String(text) => control_character(text).map(|wrong| (Vec::new(), wrong)).into_iter().collect(),
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(at, item)| (json!(at), item)).flat_map(below).collect()
+        }
+        Value::Object(members) => {
+            members.iter().map(|(key, member)| (json!(key), member)).flat_map(below).collect()
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -1291,6 +1295,14 @@ mod tests {
         assert_eq!(
             told("x", json!({ "poll": { "options": ["a", "b\u{7f}"], "duration_minutes": 5 } })),
             [wrong(json!(["config", "x", "poll", "options", 1]), "x takes no `U+007F` in poll")]
+        );
+        let bad = json!({ "options": ["a\u{1}", "b\u{2}"], "duration_minutes": 5 });
+        assert_eq!(
+            told("x", json!({ "poll": bad })),
+            [
+                wrong(json!(["config", "x", "poll", "options", 0]), "x takes no `U+0001` in poll"),
+                wrong(json!(["config", "x", "poll", "options", 1]), "x takes no `U+0002` in poll"),
+            ]
         );
         // Also in what is passed on as it is.
         let spoiler = json!({ "entity_type": "SPOILER\u{1}", "offset": 0, "length": 1 });

@@ -159,9 +159,7 @@ impl Schema {
         if found.len() >= max {
             return;
         }
-        let last = path.last();
-        let name =
-            last.map_or_else(String::new, |last| last.as_str().map_or(last.to_string(), str::to_owned));
+        let name = named(path);
         let mut wrong = |message: String| found.push(Mismatch { path: path.to_vec(), message });
         if let Some(expected) = schema["type"].as_str()
             && !is_type(value, expected)
@@ -183,15 +181,16 @@ impl Schema {
             Value::Array(items) => (items.len(), "Items"),
             _ => (0, ""),
         };
+        let counted = if unit == "Length" { "characters" } else { "items" };
         if !unit.is_empty() {
             if let Some(max) = schema[format!("max{unit}")].as_u64().filter(|max| size as u64 > *max) {
                 // An over-long value is not examined further.
-                return wrong(format!("takes {name} with at most {max}, and it has {size}"));
+                return wrong(format!("takes {name} with at most {max} {counted}, and it has {size}"));
             }
             // A blank text is none: platforms trim it before they count.
             let size = value.as_str().map_or(size, |text| text.trim().chars().count());
             if let Some(min) = schema[format!("min{unit}")].as_u64().filter(|min| (size as u64) < *min) {
-                wrong(format!("takes {name} with at least {min}, and it has {size}"));
+                wrong(format!("takes {name} with at least {min} {counted}, and it has {size}"));
             }
         }
         if let Some(number) = value.as_f64() {
@@ -280,6 +279,18 @@ fn unlike(format: &str, text: &str) -> Option<&'static str> {
     (!is_right).then_some(expected)
 }
 
+/// Names the value at a path for a message.
+fn named(path: &[Value]) -> String {
+    match path {
+        [.., Value::String(list), Value::Number(index)] => {
+            format!("item {} of {list}", index.as_u64().unwrap_or(0) + 1)
+        }
+        [.., Value::String(name)] => name.clone(),
+        [.., other] => other.to_string(),
+        [] => String::new(),
+    }
+}
+
 /// Formats a value for a message.
 fn quote(value: &Value) -> String {
     clip(&value.to_string(), MAX_QUOTED_CHARACTERS)
@@ -347,6 +358,14 @@ mod tests {
                 },
             })
         );
+    }
+
+    #[test]
+    fn an_item_is_named_by_its_place_in_its_list() {
+        let schema = Schema::new(of::<Settings>());
+        let found = schema.validate(&json!({ "tags": ["a", "abcd"] }), &[], 10).into_iter();
+        let told: Vec<_> = found.map(|one| one.message).collect();
+        assert_eq!(told, ["takes item 2 of tags with at most 3 characters, and it has 4"]);
     }
 
     #[test]

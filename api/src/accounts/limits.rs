@@ -229,7 +229,12 @@ pub(crate) async fn resting(
 
 fn full(platform: &Adapter, cap: &Cap, count: u64) -> String {
     let within = match cap.window {
-        Window::Rolling(length) => format!("{} minutes", length.as_secs() / 60),
+        Window::Rolling(length) => match length.as_secs() / 60 {
+            1 => "a minute".to_owned(),
+            60 => "an hour".to_owned(),
+            minutes if minutes % 60 == 0 => format!("{} hours", minutes / 60),
+            minutes => format!("{minutes} minutes"),
+        },
         Window::Day(zone) => format!("a day ({zone})"),
     };
     format!(

@@ -38,7 +38,7 @@ use poem_openapi::{
     registry::{MetaSchemaRef, Registry},
     types::{ParseError, ParseFromJSON, ParseResult, Type},
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap},
@@ -115,7 +115,9 @@ pub async fn validate(call: &Call<'_>, body: Proposal) -> Result<Verdict, Proble
     let (mut duplicates, mut exhausted, mut past) = (HashMap::new(), HashMap::new(), HashMap::new());
     let long_ago = call.now() - PAST_TOLERANCE;
     for variant in &draft.variants {
-        let own = variant.scheduled_at.map(|at| (at, vec!["config".into()]));
+        let platform = variant.accounts.first().map_or("", |account| &account.platform);
+        let at_own = [json!("config"), json!(platform), json!("scheduled_at")];
+        let own = variant.scheduled_at.map(|at| (at, draft.path(variant, &at_own)));
         let time = own.or(scheduled_at.map(|at| (at, vec!["scheduled_at".into()])));
         if let Some(time) = time.filter(|(at, _)| !is_draft && *at < long_ago) {
             past.extend(variant.accounts.iter().map(|account| (account.id, time.clone())));
