@@ -138,19 +138,19 @@ pub struct Failure {
     /// State of the grant that follows from the failure.
     #[serde(rename = "revoked")]
     pub grant: GrantState,
-    /// Posts that wait until the platform takes the app again, if it refuses the app.
+    /// Posts that wait with the refused one, if the platform refuses the app or throttles the account.
     #[serde(default, skip_serializing_if = "Holds::is_app")]
     pub holds: Holds,
 }
 
-/// Posts that wait after a platform refused their app.
+/// Posts that wait after a platform refused their app, or throttled their account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Holds {
-    /// All posts with the app.
+    /// All posts with the app; after throttling, all of the account.
     #[default]
     App,
-    /// The refused post alone: the platform takes others with the app, such as those of another kind.
+    /// The refused post alone: the platform takes others, such as those of another kind.
     Post,
 }
 
@@ -239,6 +239,11 @@ impl Failure {
     pub fn rate_limited(message: impl Into<String>, retry_after: Option<Duration>) -> Self {
         let retry_after = retry_after.map(|wait| wait.min(MAX_RETRY_AFTER));
         Self { retry_after, ..Self::new(ErrorCode::RateLimited, message) }
+    }
+
+    /// Creates the failure of a call that is throttled for some posts only, such as this one.
+    pub fn rate_limited_for_post(message: impl Into<String>, retry_after: Option<Duration>) -> Self {
+        Self { holds: Holds::Post, ..Self::rate_limited(message, retry_after) }
     }
 
     /// Creates the failure of an app that the platform refuses. The wait is at most [`MAX_RETRY_AFTER`]: its owner may

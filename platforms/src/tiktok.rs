@@ -376,8 +376,10 @@ impl Publisher for TikTok {
         Some(match code {
             "access_token_invalid" => Failure::token_expired(message),
             "rate_limit_exceeded" => Failure::rate_limited(message, wait(RATE_BACKOFF)),
-            "spam_risk_too_many_posts" | "spam_risk_too_many_pending_share" => {
-                Failure::rate_limited(message, wait(DAILY_CAP_BACKOFF))
+            "spam_risk_too_many_posts" => Failure::rate_limited(message, wait(DAILY_CAP_BACKOFF)),
+            // The inbox is full, and other posts are taken.
+            "spam_risk_too_many_pending_share" => {
+                Failure::rate_limited_for_post(message, wait(DAILY_CAP_BACKOFF))
             }
             // The app's owner has to have it audited. The accounts that have published today may go on.
             "reached_active_user_cap" => Failure::app_refused_for_post(message, wait(DAILY_CAP_BACKOFF)),

@@ -521,7 +521,7 @@ impl Engine {
         let Some(next) = publishing::record_failure(&self.db, attempt, &failure, pause).await? else {
             return Err(self.superseded());
         };
-        if failure.code == ErrorCode::RateLimited {
+        if failure.code == ErrorCode::RateLimited && failure.holds.is_app() {
             publishing::rest_account(&self.db, attempt.key.owner, attempt.account.id, next).await?;
         }
         let TargetKey { owner, post, target, .. } = attempt.key;

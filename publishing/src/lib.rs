@@ -55,7 +55,8 @@
 //! - `begin` counts an attempt, unless it continues one that the platform was processing. A failure ends the
 //!   continuation, so that ten attempts are ten on the asynchronous path too.
 //! - A throttled attempt costs nothing of the budget for a day: platforms count over a day at most, and the post is
-//!   not at fault. Its account rests: `begin` lets the other targets wait as long, and a little longer.
+//!   not at fault. Its account rests: `begin` lets the other targets wait as long, and a little longer;
+//!   where the platform throttles some posts only, the failure says so ([`domain::Holds`]) and the account does not rest.
 //! - The polling window opens with the platform's first "still processing" and ends with the next intent. The last
 //!   look comes when it closes; a post that is still processing then ends `dead`, `poll_timeout`.
 //! - What an operator froze waits by the time in its row, and costs nothing: `begin` lets only look-ups through, and

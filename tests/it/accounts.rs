@@ -439,6 +439,8 @@ async fn an_account_that_can_take_no_post_at_the_wanted_time_is_a_warning() {
 #[tokio::test]
 async fn a_limit_of_some_posts_concerns_those_only() {
     let world = world().approved().platforms(&["tiktok"]).start().await;
+    // TikTok begins six posts a minute; here all of them count for the limit of the day.
+    world.set_sandbox(json!({ "limits": { "tiktok.inits": 1000 } })).await;
     let ada = world.connect("tiktok", "ada").await;
     let medium = world.medium("a.mp4", None, film(4000, 64 << 10)).await;
     let post = |settings: Value| {
@@ -499,4 +501,21 @@ async fn a_limit_of_some_posts_concerns_those_only() {
     }
     assert_eq!(inbox_posts().await, (5, 0));
     assert!(is_warned(&inbox).await && !is_warned(&direct).await);
+
+    // One too many waits by itself.
+    let mut more = inbox.clone();
+    more["containers"][0]["content"] = json!("One too many");
+    let path = format!("/posts/{}", world.post(more).await["id"].as_str().unwrap());
+    let is_full = |post: &Value| {
+        let target = &post["targets"][0];
+        target["error_code"] == "rate_limited"
+            && target["error_message"].as_str().unwrap().contains("pending shares")
+    };
+    world.until_at(&path, "a full inbox", is_full).await;
+    let mut other = direct.clone();
+    other["containers"][0]["content"] = json!("Not for the inbox");
+    assert_eq!(world.ended(&world.post(other).await).await["status"], "published");
+    let limits = world.get(&format!("/social-accounts/{ada}/limits")).await;
+    assert_eq!(limits["rests_until"], Value::Null, "{limits:#}");
+    assert_eq!(world.call(Method::DELETE, &path, None).await.0, 200);
 }
