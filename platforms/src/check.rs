@@ -169,7 +169,7 @@ fn check_containers(
     }
     let media = || containers.iter().flat_map(|container| container.media);
     let is_picture = |medium: &Media| matches!(medium.kind, MediaKind::Image | MediaKind::Gif);
-    if settings[fit::SETTING].is_string() && media().next().is_some() && !media().any(is_picture) {
+    if settings[fit::SETTING].is_string() && !media().any(is_picture) {
         let path = [json!("config"), json!(platform.id), json!(fit::SETTING)];
         found.warning("setting_not_used", path.to_vec(), "fits pictures, and there is none");
     }
@@ -685,6 +685,14 @@ fn unused(
         let path = vec![json!("config"), json!(platform.id), json!(setting)];
         found.add(loss(&properties[setting], value), "setting_not_used", path, why);
     }
+    for (setting, value) in settings.as_object().into_iter().flatten().filter(|(_, value)| is_on(value)) {
+        let part = &properties[setting];
+        if let Some(other) = part["with"].as_str().filter(|other| !is_on(&settings[*other])) {
+            let path = vec![json!("config"), json!(platform.id), json!(setting)];
+            let message = format!("uses {setting} together with {other} only");
+            found.add(loss(part, value), "setting_not_used", path, message);
+        }
+    }
     let kind_of = |container| platform.publisher.post_kind(container, settings);
     let Some(kind) = containers.first().and_then(kind_of) else { return };
     for (setting, value) in settings.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
@@ -700,6 +708,11 @@ fn unused(
         let message = format!("uses {setting} for {}, and this is {kind}", kinds.join(", "));
         found.add(loss(part, value), "setting_not_used", path, message);
     }
+}
+
+/// Returns true for a value that says something.
+fn is_on(value: &Value) -> bool {
+    !value.is_null() && *value != false && *value != ""
 }
 
 /// Returns how a value that is dropped is reported, by our schema annotation `isPromise`: a promise tells the public
@@ -1247,6 +1260,33 @@ mod tests {
         // What can't be stored is an error all the same.
         let invalid = (Severity::Error, "setting_invalid".to_owned(), json!("reply_settings"));
         assert_eq!(told(json!({ "reply_settings": "nobody" })), [invalid]);
+    }
+
+    /// A setting that another one, or a picture, gives its meaning is told without it.
+    #[test]
+    fn a_setting_without_its_other_half_is_told() {
+        let pictures = [image(), image()];
+        let unused = (Severity::Warning, "setting_not_used");
+        for (platform, media, settings, expected) in [
+            ("x", &[][..], json!({ "share_with_followers": true }), Some(unused)),
+            ("x", &[], json!({ "share_with_followers": false }), None),
+            ("x", &[], json!({ "share_with_followers": true, "community_id": "1" }), None),
+            ("reddit", &[], json!({ "flair_text": "a" }), Some(unused)),
+            ("reddit", &[], json!({ "flair": "a", "flair_text": "b" }), None),
+            ("threads", &[], json!({ "fit": "crop" }), Some(unused)),
+            ("google_business", &[], json!({ "fit": "crop" }), Some(unused)),
+            ("reddit", &pictures, json!({ "captions": ["a", "b"] }), None),
+            (
+                "reddit",
+                &pictures,
+                json!({ "captions": ["a", "b", "c"] }),
+                Some((Severity::Error, "setting_invalid")),
+            ),
+        ] {
+            let issues = check(crate::get(platform).unwrap(), &[Draft { text: "a", media }], &settings);
+            let found: Vec<_> = issues.iter().map(|issue| (issue.severity, issue.code.as_str())).collect();
+            assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{platform}: {settings} {issues:?}");
+        }
     }
 
     /// A setting that informs the public, or limits the audience, is refused for a reply, which would not use it.

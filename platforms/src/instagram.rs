@@ -372,6 +372,11 @@ impl Publisher for Instagram {
         issues.extend(
             untaggable(&shown, &settings).map(|message| invalid("user_tags", "setting_invalid", message)),
         );
+        if settings.user_tags.iter().flatten().any(|tag| tag.x.or(tag.y).is_some() && is_video(&shown, tag)) {
+            let message = "instagram tags an account in a video without a position".to_owned();
+            let (severity, code) = (Severity::Warning, "setting_not_used");
+            issues.push(Issue::of_setting(severity, code, ADAPTER.id, "user_tags", message));
+        }
         issues
     }
 
@@ -490,6 +495,12 @@ fn untaggable(media: &[&Media], settings: &Settings) -> Option<String> {
             format!("instagram tags an account in an image at x and y, and {name} has no such position")
         })
     })
+}
+
+/// Returns true if an account is tagged in a video.
+fn is_video(media: &[&Media], tag: &UserTag) -> bool {
+    let index = tag.media_index.filter(|_| media.len() > 1).unwrap_or(0);
+    media.get(index).is_some_and(|medium| medium.kind == MediaKind::Video)
 }
 
 /// Returns the tags in a medium, as it takes them.

@@ -159,6 +159,7 @@ struct Settings {
     carousel_slots: Option<Vec<Slot>>,
     /// How several pictures of different shapes get the first one's size: `crop` keeps the middle of each, `pad` lays it on
     /// a white ground. Without, they are refused.
+    #[schemars(extend("kinds" = ["images"]))]
     #[expect(dead_code, reason = "the fitting of pictures reads it")]
     fit: Option<fit::Fitting>,
 }

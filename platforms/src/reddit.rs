@@ -151,7 +151,7 @@ struct Settings {
     #[schemars(length(min = 1))]
     flair: Option<String>,
     /// Text of a flair that the author may edit.
-    #[schemars(length(max = 64))]
+    #[schemars(length(max = 64), extend("with" = "flair"))]
     flair_text: Option<String>,
     /// A poll, for a post without media.
     #[schemars(extend("kinds" = ["poll"], "excludes" = ["media", "url"]))]
@@ -264,6 +264,18 @@ impl Publisher for Reddit {
             let path = ["config".into(), ADAPTER.id.into()].into_iter().chain(path).collect();
             Issue { path, ..Issue::of_setting(Severity::Error, "setting_invalid", ADAPTER.id, "", message) }
         }));
+        let (captions, pictures) = (settings.captions.as_ref().map_or(0, Vec::len), main.media.len());
+        if pictures > 1 && captions > pictures {
+            let message =
+                format!("reddit takes a caption for each picture, and there are {captions} for {pictures}");
+            issues.push(Issue::of_setting(
+                Severity::Error,
+                "setting_invalid",
+                ADAPTER.id,
+                "captions",
+                message,
+            ));
+        }
         if settings.crosspost.is_some()
             && let (title, text) = title_and_text(main.text, &[], &settings)
             && !text.trim().is_empty()

@@ -1,8 +1,8 @@
 //! Schemas of the platforms' settings, with a validator for the part of JSON Schema that they use.
 //!
 //! A general validator would be larger, and its messages are not written for a post's author.
-//! Three annotations of a setting are ours: `excludes` names other settings, or `media`, that it does not go with;
-//! `kinds` names the kinds of post that use it, as [`crate::Publisher::post_kind`] does; `isPromise` is true where the
+//! Four annotations of a setting are ours: `excludes` names other settings, or `media`, that it does not go with; `with`
+//! names another setting without which it is not used; `kinds` names the kinds of post that use it, as [`crate::Publisher::post_kind`] does; `isPromise` is true where the
 //! public would be told or shown something else without it, so that it is never dropped, or lists the values of which that
 //! is so.
 //! <https://json-schema.org/draft/2020-12/json-schema-validation>

@@ -166,6 +166,7 @@ struct Settings {
     #[schemars(regex(pattern = "^[0-9]{1,19}$"), extend("isPromise" = true))]
     community_id: Option<String>,
     /// Also shows a community post to the author's followers.
+    #[schemars(extend("with" = "community_id"))]
     share_with_followers: Option<bool>,
     /// Labels the media as made with AI.
     made_with_ai: Option<bool>,

@@ -273,7 +273,8 @@ pub(crate) fn describe(document: &mut Value) {
 fn translate(schema: &mut Value) {
     let Some(object) = schema.as_object_mut() else { return };
     object.remove("$schema");
-    let [excludes, kinds, is_promise] = ["excludes", "kinds", "isPromise"].map(|one| object.remove(one));
+    let [excludes, with, kinds, is_promise] =
+        ["excludes", "with", "kinds", "isPromise"].map(|one| object.remove(one));
     let names = |list: &Option<Value>| {
         let names: Vec<_> = list.as_ref()?.as_array()?.iter().filter_map(Value::as_str).collect();
         Some(names.join(", "))
@@ -285,6 +286,9 @@ fn translate(schema: &mut Value) {
     };
     if let Some(others) = names(&excludes) {
         add(format!("Not together with {others}."));
+    }
+    if let Some(Value::String(other)) = with {
+        add(format!("Only together with {other}."));
     }
     if let Some(kinds) = names(&kinds) {
         let otherwise = if is_promise.is_some() { "refused" } else { "not used" };

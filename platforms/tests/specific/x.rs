@@ -334,7 +334,8 @@ async fn a_warning_covers_all_media_of_a_thread() {
     // A promise that nothing would keep is refused, and one that a reply keeps is not.
     let text = actor.post("text only");
     // Without media there is nothing to warn of.
-    let refused = (check::Severity::Warning, "setting_not_used".to_owned(), json!(["sensitive_media_warning"]));
+    let refused =
+        (check::Severity::Warning, "setting_not_used".to_owned(), json!(["sensitive_media_warning"]));
     assert_eq!(told(&actor, &[&text], &warned), std::slice::from_ref(&refused));
     assert_eq!(told(&actor, &[&text, &reply], &warned), []);
     let draft = check::Draft { text: "a reply", media: &[] };

@@ -3514,9 +3514,8 @@ export interface components {
         NewProfile: {
             /**
              * @description Default settings by platform for posts to the profile's accounts. A post's own settings override them,
-             *     key by key; if a post goes to several accounts of a platform, only defaults that all their profiles
-             *     share apply, and to a reply those that concern replies. They are copied when a post is created: later changes of
-             *     the profile do not affect it.
+             *     key by key. Each account of a post gets those of its own profile; a reply those that concern replies. They are
+             *     copied when a post is created: later changes of the profile do not affect it.
              */
             default_config?: components["schemas"]["PlatformDefaults"] | null;
             /** @description Description. */
@@ -3814,7 +3813,7 @@ export interface components {
             /** @description Color to show until the image has loaded. */
             dominant_color?: string | null;
             /**
-             * @description How several pictures of different shapes get the first one's size: `crop` keeps the middle of each, `pad` lays it on a white ground. Without, they are refused.
+             * @description How several pictures of different shapes get the first one's size: `crop` keeps the middle of each, `pad` lays it on a white ground. Without, they are refused. Only for posts of kind images; not used for others.
              * @enum {string|null}
              */
             fit?: "crop" | "pad" | null;
@@ -4549,7 +4548,7 @@ export interface components {
             crosspost_to?: string[] | null;
             /** @description Id or text of the post's flair; options/flairs lists those of a subreddit. */
             flair?: string | null;
-            /** @description Text of a flair that the author may edit. */
+            /** @description Text of a flair that the author may edit. Only together with flair. */
             flair_text?: string | null;
             /**
              * @description Kind of post. Defaults to what media and url imply. A videogif is a video without sound that repeats.
@@ -5915,9 +5914,9 @@ export interface components {
              * @enum {string|null}
              */
             reply_settings?: "everyone" | "following" | "mentionedUsers" | "subscribers" | "verified" | null;
-            /** @description What the media show. X covers them with a warning, in each post of a thread. Only for posts of kind image, images, gif, video; refused for others. */
+            /** @description What the media show. X covers them with a warning, in each post of a thread. Only for posts of kind image, images, gif, video; not used for others. */
             sensitive_media_warning?: ("adult_content" | "graphic_violence" | "other")[] | null;
-            /** @description Also shows a community post to the author's followers. */
+            /** @description Also shows a community post to the author's followers. Only together with community_id. */
             share_with_followers?: boolean | null;
             /** @description People to tag in the first post's media: usernames, or ids. A username of digits only begins with @. X leaves out who does not let others tag them. Only for posts of kind image, images, gif, video; not used for others. */
             tagged_users?: string[] | null;

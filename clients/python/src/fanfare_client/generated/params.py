@@ -1124,9 +1124,8 @@ class NewProfile(TypedDict):
     default_config: NotRequired[PlatformDefaults | None]
     """
     Default settings by platform for posts to the profile's accounts. A post's own settings override them,
-    key by key; if a post goes to several accounts of a platform, only defaults that all their profiles
-    share apply, and to a reply those that concern replies. They are copied when a post is created: later changes of
-    the profile do not affect it.
+    key by key. Each account of a post gets those of its own profile; a reply those that concern replies. They are
+    copied when a post is created: later changes of the profile do not affect it.
     """
     description: NotRequired[str | None]
     """
@@ -1456,7 +1455,7 @@ class PinterestSettings(TypedDict):
     """
     fit: NotRequired[Literal["crop", "pad"] | None]
     """
-    How several pictures of different shapes get the first one's size: `crop` keeps the middle of each, `pad` lays it on a white ground. Without, they are refused.
+    How several pictures of different shapes get the first one's size: `crop` keeps the middle of each, `pad` lays it on a white ground. Without, they are refused. Only for posts of kind images; not used for others.
     """
     link: NotRequired[str | None]
     """
@@ -1710,7 +1709,7 @@ class RedditSettings(TypedDict):
     """
     flair_text: NotRequired[str | None]
     """
-    Text of a flair that the author may edit.
+    Text of a flair that the author may edit. Only together with flair.
     """
     kind: NotRequired[Literal["self", "link", "crosspost", "image", "gallery", "poll", "video", "videogif"] | None]
     """
@@ -2171,11 +2170,11 @@ class XSettings(TypedDict):
     """
     sensitive_media_warning: NotRequired[list[Literal["adult_content", "graphic_violence", "other"]] | None]
     """
-    What the media show. X covers them with a warning, in each post of a thread. Only for posts of kind image, images, gif, video; refused for others.
+    What the media show. X covers them with a warning, in each post of a thread. Only for posts of kind image, images, gif, video; not used for others.
     """
     share_with_followers: NotRequired[bool | None]
     """
-    Also shows a community post to the author's followers.
+    Also shows a community post to the author's followers. Only together with community_id.
     """
     tagged_users: NotRequired[list[str] | None]
     """
