@@ -268,11 +268,10 @@ mod tests {
     }
 
     /// Activities that take no share, each with the reason.
-    const WITHOUT: [(&str, &str); 14] = [
+    const WITHOUT: [(&str, &str); 13] = [
         ("abandon_import", "a statement"),
         ("begin_open_id", "of a person who belongs to no organization yet; counted by address"),
         ("clean_up_media", "of all organizations"),
-        ("deliver", "a transaction"),
         ("erase_grant", "a statement"),
         (
             "exchange_code",

@@ -28,9 +28,7 @@ use tokio::time::Instant;
 use tracing::warn;
 use url::Url;
 use uuid::Uuid;
-use workflows::activities::{
-    DeliveryInput, DrainResult, RevealSecretInput, TestEventInput, TestEventResult, definition,
-};
+use workflows::activities::{DrainResult, RevealSecretInput, TestEventInput, TestEventResult, definition};
 
 /// Largest part of an endpoint's answer that the delivery log stores.
 const MAX_EXCERPT_BYTES: usize = 512;
@@ -53,16 +51,6 @@ impl Webhooks {
         let is_stopped = || cx.is_cancelled() || *self.deps.engine.stop.borrow();
         let draining = async { Ok(drain::drain(&self.deps, &self.shares, endpoint, is_stopped).await?) };
         with_heartbeat(&cx, draining).await
-    }
-
-    #[activity(definition = definition::Deliver)]
-    pub(crate) async fn deliver(
-        self: Arc<Self>,
-        _cx: ActivityContext,
-        input: DeliveryInput,
-    ) -> Result<Option<Duration>, ActivityError> {
-        store::drain::hand_over(&self.deps.engine.db, input.owner, input.delivery, input.round).await?;
-        Ok(None)
     }
 
     #[activity(definition = definition::SendTestEvent)]

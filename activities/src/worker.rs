@@ -36,8 +36,8 @@ use temporalio_sdk::{
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 use workflows::{
-    CleanUpMedia, CollectMetrics, DeliverEvent, DisconnectAccount, DrainEndpoint, ImportPosts, ProcessMedia,
-    PublishPost, PublishTarget, RenewGrant, WorkerRequest, options, queue,
+    CleanUpMedia, CollectMetrics, DisconnectAccount, DrainEndpoint, ImportPosts, ProcessMedia, PublishPost,
+    PublishTarget, RenewGrant, WorkerRequest, options, queue,
 };
 
 /// Concurrent workflow tasks and publish attempts of one queue.
@@ -235,7 +235,6 @@ fn in_mode(
     }
     let mut webhooks = worker_options(&queue::webhooks(base, mode), DELIVERIES);
     webhooks.register_workflow::<DrainEndpoint>()?;
-    webhooks.register_workflow::<DeliverEvent>()?;
     webhooks.register_workflow::<WorkerRequest>()?;
     webhooks.register_activities(Webhooks { deps: deps.clone(), shares: shares(DELIVERIES) });
     queues.push(webhooks);

@@ -4,7 +4,7 @@
 //! relay sends the message to Temporal. A message holds ids and small values only: it becomes a
 //! workflow's input, and so part of a history that operators read.
 
-use crate::{AccountId, DeliveryId, EventId, ImportId, MediaId, Owner, PostId, TargetId, WebhookId};
+use crate::{AccountId, ImportId, MediaId, Owner, PostId, TargetId, WebhookId};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -45,8 +45,6 @@ pub enum Message {
         /// Version of the post's row.
         version: i32,
     },
-    /// Deliver an event to the subscribed webhook endpoints. Written by the previous version only.
-    DeliverEvent(EventDispatch),
     /// Send what is due to a webhook endpoint.
     DrainEndpoint(EndpointRef),
     /// Revoke and erase the grant of a disconnected account.
@@ -67,7 +65,6 @@ impl Message {
             Self::PostCanceled { owner, .. }
             | Self::RetryTarget { owner, .. }
             | Self::ReviveTarget { owner, .. } => *owner,
-            Self::DeliverEvent(dispatch) => dispatch.owner,
             Self::DrainEndpoint(endpoint) => endpoint.owner,
             Self::DisconnectAccount(disconnection) => disconnection.owner,
             Self::ImportPosts(import) => import.owner,
@@ -186,30 +183,7 @@ pub struct EndpointRef {
     pub owner: Owner,
 }
 
-/// An event and its deliveries, one per subscribed endpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EventDispatch {
-    /// Event id.
-    pub event: EventId,
-    /// Owner of the row.
-    pub owner: Owner,
-    /// Name of the event.
-    pub name: String,
-    /// Post that the event is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub post: Option<PostId>,
-    /// Deliveries, one per endpoint.
-    pub deliveries: Vec<DeliveryId>,
-    /// 0 for the original dispatch; 1 and up for redeliveries, which have one delivery each.
-    #[serde(default, skip_serializing_if = "is_first")]
-    pub round: u32,
-}
-
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_false(flag: &bool) -> bool {
     !flag
-}
-
-fn is_first(round: &u32) -> bool {
-    *round == 0
 }

@@ -38,9 +38,9 @@ use temporalio_common::{HasWorkflowDefinition, SignalDefinition, search_attribut
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use workflows::{
-    DeliverEvent, DisconnectAccount, DrainEndpoint, ImportPosts, ProcessMedia, PublishPost, PublishTarget,
-    RenewGrant, attributes, deliver_event, disconnect_account, drain_endpoint, import_posts,
-    lenient::Lenient, process_media, publish_post, publish_target, queue, renew_grant,
+    DisconnectAccount, DrainEndpoint, ImportPosts, ProcessMedia, PublishPost, PublishTarget, RenewGrant,
+    attributes, disconnect_account, drain_endpoint, import_posts, lenient::Lenient, process_media,
+    publish_post, publish_target, queue, renew_grant,
 };
 
 /// Messages claimed at once.
@@ -281,17 +281,6 @@ impl Relay {
                         .await,
                 )
             }
-            Message::DeliverEvent(dispatch) => {
-                let options = options(
-                    queue::webhooks(&self.queue, dispatch.owner.mode),
-                    deliver_event::id(dispatch),
-                    dispatch.owner,
-                    deliver_event::search_attributes(dispatch),
-                    format!("Deliver {}", dispatch.name),
-                );
-                let input = deliver_event::Input { dispatch: dispatch.clone(), time_scale };
-                start_result(temporal.start_workflow(DeliverEvent::run, input, options).await)
-            }
             Message::DrainEndpoint(endpoint) => {
                 let options = options(
                     queue::webhooks(&self.queue, endpoint.owner.mode),
@@ -520,7 +509,6 @@ fn started_post(message: &Message) -> Option<PostId> {
         Message::PostCanceled { .. }
         | Message::RetryTarget { .. }
         | Message::ReviveTarget { .. }
-        | Message::DeliverEvent(_)
         | Message::DrainEndpoint(_)
         | Message::DisconnectAccount(_)
         | Message::ImportPosts(_)

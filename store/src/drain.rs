@@ -539,37 +539,6 @@ pub async fn answered(db: &PgPool, owner: Owner, webhook: WebhookId) -> sqlx::Re
     tx.commit().await
 }
 
-/// Hands a delivery over that a workflow of its event was to send. Returns false if it is over, or another round.
-pub async fn hand_over(db: &PgPool, owner: Owner, id: DeliveryId, round: u32) -> sqlx::Result<bool> {
-    let mut tx = crate::begin(db).await?;
-    let webhook = sqlx::query_scalar!(
-        "select webhook_id from deliveries where id = $1 and org_id = $2 and mode = $3",
-        id.0,
-        owner.org.0,
-        owner.mode.as_str()
-    )
-    .fetch_optional(&mut *tx)
-    .await?;
-    let Some(webhook) = webhook.map(WebhookId) else { return Ok(false) };
-    // The endpoint first, as in all transactions that write both.
-    open(&mut tx, webhook, id).await?;
-    let handed_over = sqlx::query!(
-        "update deliveries set is_drained = true, status = 'pending'
-         where id = $1 and round = $2 and status in ('pending', 'delivering') and not is_drained",
-        id.0,
-        i32::try_from(round).unwrap_or(i32::MAX)
-    )
-    .execute(&mut *tx)
-    .await?;
-    if handed_over.rows_affected() == 0 {
-        return Ok(false);
-    }
-    // A message for each, whether the endpoint sleeps or not: its row is locked.
-    outbox::push(&mut tx, &message(owner, webhook)).await?;
-    tx.commit().await?;
-    Ok(true)
-}
-
 /// Notes that a delivery is open that may be older than the endpoint's others.
 async fn open(tx: &mut PgConnection, webhook: WebhookId, id: DeliveryId) -> sqlx::Result<()> {
     sqlx::query!(

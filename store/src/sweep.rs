@@ -9,14 +9,12 @@
 use crate::{decode::Parsed, drain, outbox, posts};
 use domain::{
     Mode, OrgId, Owner, PostId,
-    outbox::{
-        Disconnection, EventDispatch, ExpiringGrant, ImportRef, MediaAction, MediaJob, Message, PostJob,
-    },
+    outbox::{Disconnection, ExpiringGrant, ImportRef, MediaAction, MediaJob, Message, PostJob},
     renewal,
 };
 use sqlx::{PgConnection, PgPool};
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::HashSet,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
@@ -124,7 +122,6 @@ async fn push_rows(tx: &mut PgConnection, kind: Kind, timing: Timing<'_>, limit:
     let (grace, interval) = (timing.grace.as_secs_f64(), timing.row_interval.as_secs_f64());
     let messages = match kind {
         Kind::Endpoints => drain::overdue(&mut *tx, grace, interval, limit).await?,
-        Kind::Deliveries => undelivered(&mut *tx, grace, interval, limit).await?,
         Kind::Imports => imports(&mut *tx, grace, interval, limit).await?,
         Kind::Media => media(&mut *tx, grace, interval, limit).await?,
         Kind::Disconnected => disconnected(&mut *tx, grace, interval, limit).await?,
@@ -141,10 +138,6 @@ fn row(message: &Message) -> Uuid {
         Message::PostCanceled { post, .. } => post.0,
         Message::RetryTarget { target, .. } => target.0,
         Message::ReviveTarget { target, .. } => target.target.0,
-        Message::DeliverEvent(dispatch) => match (dispatch.round, &dispatch.deliveries[..]) {
-            (1.., [delivery]) => delivery.0,
-            _ => dispatch.event.0,
-        },
         Message::DrainEndpoint(endpoint) => endpoint.webhook.0,
         Message::DisconnectAccount(disconnection) => disconnection.account.0,
         Message::ImportPosts(import) => import.import.0,
@@ -158,13 +151,11 @@ fn owner(org: Uuid, mode: Parsed<Mode>) -> Owner {
 }
 
 /// Kinds of rows other than posts.
-const KINDS: [Kind; 6] =
-    [Kind::Endpoints, Kind::Deliveries, Kind::Imports, Kind::Media, Kind::Disconnected, Kind::Grants];
+const KINDS: [Kind; 5] = [Kind::Endpoints, Kind::Imports, Kind::Media, Kind::Disconnected, Kind::Grants];
 
 #[derive(Clone, Copy)]
 enum Kind {
     Endpoints,
-    Deliveries,
     Imports,
     Media,
     Disconnected,
@@ -270,49 +261,6 @@ pub async fn unending(db: &PgPool, grace: Duration, limit: i64) -> sqlx::Result<
     .fetch_all(db)
     .await?;
     Ok(ids.into_iter().map(PostId).collect())
-}
-
-/// Returns messages for overdue deliveries of the previous version, which have a workflow of their event; those of one
-/// event in its first round share a message.
-async fn undelivered(
-    tx: &mut PgConnection,
-    grace: f64,
-    interval: f64,
-    limit: i64,
-) -> sqlx::Result<Vec<Message>> {
-    let swept = sqlx::query!(
-        r#"with overdue as (
-             select id from deliveries
-             where not is_drained and status not in ('delivered', 'failed')
-               and coalesce(next_attempt_at, created_at) < now() - make_interval(secs => $1)
-               and (swept_at is null or swept_at < now() - make_interval(secs => $2))
-             order by coalesce(next_attempt_at, created_at) limit $3 for update skip locked)
-           update deliveries d set swept_at = now()
-           from overdue o, events e
-           where d.id = o.id and e.id = d.event_id
-           returning d.id, d.event_id, d.round, d.event, d.org_id, d.mode as "mode: Parsed<Mode>", e.post_id"#,
-        grace,
-        interval,
-        limit
-    )
-    .fetch_all(tx)
-    .await?;
-    let mut dispatches: BTreeMap<_, EventDispatch> = BTreeMap::new();
-    for row in swept {
-        let round = row.round.unsigned_abs();
-        // A redelivery has a workflow of its own.
-        let alone = (round > 0).then_some(row.id);
-        let dispatch = dispatches.entry((row.event_id, alone)).or_insert_with(|| EventDispatch {
-            event: row.event_id.into(),
-            owner: owner(row.org_id, row.mode),
-            name: row.event,
-            post: row.post_id.map(Into::into),
-            deliveries: Vec::new(),
-            round,
-        });
-        dispatch.deliveries.push(row.id.into());
-    }
-    Ok(dispatches.into_values().map(Message::DeliverEvent).collect())
 }
 
 /// Returns messages for imports that have not ended.

@@ -34,8 +34,8 @@ use temporalio_common::{
 use temporalio_sdk::workflow_replayer::{WorkflowReplayer, WorkflowReplayerOptions};
 use tests::{Receiver, temporal_client, wait_until};
 use workflows::{
-    CleanUpMedia, CollectMetrics, DeliverEvent, DisconnectAccount, DrainEndpoint, ImportPosts, ProcessMedia,
-    PublishPost, PublishTarget, RenewGrant, WorkerRequest,
+    CleanUpMedia, CollectMetrics, DisconnectAccount, DrainEndpoint, ImportPosts, ProcessMedia, PublishPost,
+    PublishTarget, RenewGrant, WorkerRequest,
     activities::{ImportProgress, SettleInput},
     publish_post, publish_target, worker_request,
 };
@@ -45,13 +45,10 @@ use workflows::{
 /// Some branches are left out, because nothing short of a disaster leads there: an attempt that fails for good
 /// without a result ([`SettleReason::Unanswered`]), a delivery whose tries are all lost with their workers, an
 /// import of so many pages and an endpoint with so many retries that they continue as new, and an endpoint of an
-/// organization whose requests use all of its share. Those of `deliver_event` are of the previous version, apart from
-/// the one that hands over.
+/// organization whose requests use all of its share.
 const NAMES: &str = "
     clean_up_media
     collect_metrics
-    deliver_event deliver_event-again deliver_event-canceled deliver_event-handed_over deliver_event-reset
-    deliver_event-several deliver_event-waited
     disconnect_account disconnect_account-unrevoked
     drain_endpoint drain_endpoint-canceled drain_endpoint-reset drain_endpoint-retried drain_endpoint-woken
     import_posts-abandoned import_posts-abandoned_while_waiting import_posts-completed import_posts-crowded
@@ -84,7 +81,6 @@ fn replayer() -> WorkflowReplayer {
     let options = WorkflowReplayerOptions::new()
         .register_workflow::<PublishPost>()
         .and_then(|options| options.register_workflow::<PublishTarget>())
-        .and_then(|options| options.register_workflow::<DeliverEvent>())
         .and_then(|options| options.register_workflow::<DrainEndpoint>())
         .and_then(|options| options.register_workflow::<WorkerRequest>())
         .and_then(|options| options.register_workflow::<DisconnectAccount>())

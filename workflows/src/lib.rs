@@ -8,7 +8,6 @@ pub mod activities;
 pub mod attributes;
 pub mod clean_up_media;
 pub mod collect_metrics;
-pub mod deliver_event;
 pub mod disconnect_account;
 pub mod drain_endpoint;
 pub mod import_posts;
@@ -24,7 +23,6 @@ pub mod worker_request;
 
 pub use clean_up_media::CleanUpMedia;
 pub use collect_metrics::CollectMetrics;
-pub use deliver_event::DeliverEvent;
 pub use disconnect_account::DisconnectAccount;
 pub use drain_endpoint::DrainEndpoint;
 pub use import_posts::ImportPosts;

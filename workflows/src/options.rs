@@ -177,18 +177,6 @@ pub(crate) fn drain(time_scale: TimeScale) -> ActivityOptions {
         .build()
 }
 
-/// Delivering an event to an endpoint, in the previous version: each delivery is handed over.
-pub(crate) fn deliver(time_scale: TimeScale) -> ActivityOptions {
-    ActivityOptions::with_start_to_close_timeout(retry::DELIVERY_TIMEOUT + Duration::from_secs(15))
-        .retry_policy(backoff(
-            time_scale.scale(retry::DELIVERY_BASE),
-            time_scale.scale(retry::CAP),
-            retry::DELIVERY_ATTEMPTS,
-        ))
-        .summary("Deliver to an endpoint")
-        .build()
-}
-
 /// Processing a media asset; without `is_limited` it is retried until it is done.
 pub(crate) fn process_media(time_scale: TimeScale, is_limited: bool) -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(MEDIA_TIMEOUT)

@@ -3,10 +3,6 @@
 use super::{client, fresh, history, replay, replay_run, replay_run_that, started};
 use crate::{PROGRAM, connect, media, world};
 use chrono::TimeDelta;
-use domain::{
-    EventId,
-    outbox::{EventDispatch, Message},
-};
 use futures::future::join_all;
 use poem::{Response, handler};
 use reqwest::{Method, StatusCode};
@@ -484,41 +480,6 @@ async fn endpoints_replay() {
             replay(&client, name, &workflow).await;
         }
     }
-}
-
-/// As processes of the previous version wrote them, also while this one is deployed.
-#[tokio::test]
-async fn an_event_of_the_previous_version_is_delivered_by_its_endpoint() {
-    let world = world().own().start().await;
-    world.connect("x", "ada").await;
-    let receiver = Receiver::start().await;
-    let body = json!({ "url": receiver.url, "events": ["post.published"] });
-    let (_, webhook) = world.call(Method::POST, "/webhooks", Some(&body)).await;
-    posted(&world, "Told before", "ada").await;
-    let first = receiver.until("a delivery", |all| !all.is_empty()).await.remove(0);
-    let event: EventId = first.header("x-fanfare-event-id").parse().unwrap();
-    let path = format!("/webhooks/{}/deliveries", id(&webhook));
-    let found = world.until_at(&path, "its end", |found| found["data"][0]["status"] == "delivered").await;
-    let delivery = found["data"][0]["id"].as_str().unwrap().parse().unwrap();
-    // It has been attempted twice.
-    let before = "update deliveries set is_drained = false, status = 'pending', attempts = 2,
-                  next_attempt_at = now() - interval '1 second'";
-    tests::sql(&world.db, before).await;
-    let mut tx = ::store::begin(&world.db).await.unwrap();
-    let dispatch = EventDispatch {
-        event,
-        owner: world.owner,
-        name: "post.published".to_owned(),
-        post: None,
-        deliveries: vec![delivery],
-        round: 0,
-    };
-    ::store::outbox::push(&mut tx, &Message::DeliverEvent(dispatch)).await.unwrap();
-    tx.commit().await.unwrap();
-    receiver.until("another delivery", |all| all.len() == 2).await;
-    replay(&client().await, "deliver_event-handed_over", &format!("event-{event}")).await;
-    let found = world.until_at(&path, "its end", |found| found["data"][0]["status"] == "delivered").await;
-    assert_eq!(found["data"][0]["attempts"], 3, "the attempts before count");
 }
 
 /// The platform is away for all tries to revoke the grant.

@@ -25,9 +25,7 @@ pub use media::{ConfirmResult, Media, MediaFailure, MediaRef};
 pub use metrics::{CollectionSummary, Metrics, MetricsRequest};
 pub use openid::{OpenId, OpenIdCallback, OpenIdLogin, OpenIdResult, OpenIdStart};
 pub use publishing::{GRANT_LOST, Publishing, RefreshInput, SettleInput, TargetInput};
-pub use webhooks::{
-    DeliveryInput, DrainResult, RevealSecretInput, TestEventInput, TestEventResult, Webhooks,
-};
+pub use webhooks::{DrainResult, RevealSecretInput, TestEventInput, TestEventResult, Webhooks};
 
 /// Type of the failure of an activity that did nothing because its organization uses its share of the worker's
 /// slots. Its details are the time to wait.
@@ -45,5 +43,5 @@ pub mod definition {
     pub use super::metrics::{CollectMetrics, FetchMetrics, PruneMetrics};
     pub use super::openid::{BeginOpenId, FinishOpenId};
     pub use super::publishing::{MakeFirstAttempt, Poll, Publish, RefreshToken, Settle};
-    pub use super::webhooks::{Deliver, Drain, RevealSecret, SendTestEvent};
+    pub use super::webhooks::{Drain, RevealSecret, SendTestEvent};
 }

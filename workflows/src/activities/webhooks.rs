@@ -1,28 +1,13 @@
 //! Webhook deliveries.
 
-use domain::{DeliveryId, Owner, WebhookId, outbox::EndpointRef, request_proof::Key};
+use domain::{Owner, WebhookId, outbox::EndpointRef, request_proof::Key};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use temporalio_common::ActivityError;
 use temporalio_macros::activity_definitions;
 
 /// Markers of the declarations below.
-pub use webhooks::{Deliver, Drain, RevealSecret, SendTestEvent};
-
-/// One delivery of an event to an endpoint.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DeliveryInput {
-    /// Delivery id.
-    pub delivery: DeliveryId,
-    /// Owner of the rows.
-    pub owner: Owner,
-    /// Number of redeliveries that were requested before this one.
-    #[serde(default)]
-    pub round: u32,
-    /// Number of waits for a slot in this round.
-    #[serde(default)]
-    pub waits: u32,
-}
+pub use webhooks::{Drain, RevealSecret, SendTestEvent};
 
 /// What is left after draining an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,13 +99,6 @@ impl Webhooks {
     /// Sends the due deliveries of an endpoint, and those that become due meanwhile.
     #[activity(name = "drain")]
     pub fn drain(_endpoint: EndpointRef) -> Result<DrainResult, ActivityError> {
-        unimplemented!()
-    }
-
-    /// Hands a delivery over to the workflow of its endpoint and returns `None`: in the previous version each event
-    /// had a workflow, whose activity made one attempt, or returned the time to wait for one.
-    #[activity(name = "deliver")]
-    pub fn deliver(_input: DeliveryInput) -> Result<Option<Duration>, ActivityError> {
         unimplemented!()
     }
 
