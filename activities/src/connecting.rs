@@ -102,7 +102,7 @@ impl Connecting {
             tenant_id: intent.tenant_id.clone(),
             shared: None,
             begun: intent.begun.clone(),
-            by: callback.by.unwrap_or(Actor::LOGIN),
+            by: callback.by,
         };
         if identities.len() > 1 || intent.confirm {
             let digest = callback.token_digest.parse().context("a digest reads back as written")?;
@@ -154,7 +154,7 @@ impl Connecting {
             tenant_id: login.tenant_id,
             shared: None,
             begun: Begun { is_limited: login.is_limited, ..Begun::default() },
-            by: login.by.unwrap_or(Actor::LOGIN),
+            by: login.by,
         };
         let only = self.shown_profile(&context, only.profile);
         let mut tx = store::begin(&deps.engine.db).await?;
@@ -460,7 +460,7 @@ impl Connecting {
             tenant_id: pending.tenant_id,
             shared: None,
             begun: pending.begun,
-            by: selection.by.clone().unwrap_or(Actor::LOGIN),
+            by: selection.by.clone(),
         };
         if let Some(quota) = quota_exceeded(&mut tx, &context, &selection.ids, selection.limit).await? {
             return Ok(SelectionResult::Full(quota));

@@ -49,10 +49,8 @@ impl DisconnectAccount {
     #[run(name = "DisconnectAccount")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
         let Input { disconnection, time_scale } = ctx.state(|state| state.input.clone());
-        if ctx.patched("cancel-targets") {
-            ctx.execute_activity(Accounts::cancel_targets, disconnection.clone(), options::cancel_targets())
-                .await?;
-        }
+        ctx.execute_activity(Accounts::cancel_targets, disconnection.clone(), options::cancel_targets())
+            .await?;
         // The grant is erased whether the platform revoked it or not.
         let _ = ctx
             .execute_activity(

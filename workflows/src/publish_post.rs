@@ -46,7 +46,7 @@ use temporalio_workflow::{
     WorkflowTermination, join_all, select, workflow, workflow_methods,
 };
 
-/// Number of targets' workflows that are started at a time, by a version that started one for each.
+/// Number of targets' workflows that are started at a time.
 const BATCH: usize = 100;
 
 /// Pause between two looks at a target that another run started: first and longest.
@@ -265,10 +265,7 @@ impl PublishPost {
     #[signal(name = "target_waits")]
     pub fn target_waits(&mut self, ctx: &mut SyncWorkflowContext<Self>, waits: Lenient<TargetWaits>) {
         let Some(waits) = waits.read("target_waits") else { return };
-        if !ctx.patched("target_waits") {
-            return;
-        }
-        if ctx.continue_as_new_suggested() && ctx.patched("continued") {
+        if ctx.continue_as_new_suggested() {
             self.is_long = true;
         }
         let (details, is_new) = self.note(waits);
@@ -284,9 +281,8 @@ impl PublishPost {
             if ctx.state(|post| post.canceled) {
                 return Ok(Due::Never);
             }
-            if ctx.state(|post| post.job.is_far_off) && ctx.patched("far_off") {
-                let within_horizon = ctx.state(|post| post.within_horizon.clone());
-                let Some(job) = within_horizon.filter(|_| ctx.patched("within_horizon")) else {
+            if ctx.state(|post| post.job.is_far_off) {
+                let Some(job) = ctx.state(|post| post.within_horizon.clone()) else {
                     return Ok(Due::Never);
                 };
                 ctx.state_mut(|post| post.job = job);
@@ -331,100 +327,83 @@ impl PublishPost {
             ctx.start_child_workflow(PublishTarget::run, input, options)
         };
         let (now, later): (Vec<_>, Vec<_>) = job.targets.iter().partition(|target| target.due.is_none());
-        let makes_attempts = ctx.patched("first_attempt");
-        let mut started = Vec::with_capacity(job.targets.len());
-        if makes_attempts {
-            started.extend(now.iter().map(|_| None));
-        } else {
-            for batch in now.chunks(BATCH) {
-                let batch = join_all(batch.iter().map(|target| start(target, None, None)));
-                started.extend(batch.await.into_iter().map(Some));
+        let results = join_all(now.into_iter().chain(later).map(|target| async move {
+            let ended = |status| {
+                ctx.state_mut(|post| post.ended.insert(target.target));
+                Ok((target.target, Turn::Ended(status)))
+            };
+            let is_long = || ctx.state(|post| post.is_long);
+            if let Some(due) = target.due {
+                match Self::wait(ctx, due, job.version).await {
+                    Ok(false) if is_long() => return Ok((target.target, Turn::Continues)),
+                    Ok(false) if !ctx.state(|post| post.canceled) => {
+                        return Ok((target.target, Turn::Stale));
+                    }
+                    // A canceled target ends by what its row says.
+                    Ok(_) => {}
+                    // An operator canceled the workflow.
+                    Err(_) => return ended(Self::stop(ctx, input_of(job, target)).await?),
+                }
             }
-        }
-        started.extend(later.iter().map(|_| None));
-        let results = join_all(started.into_iter().zip(now.into_iter().chain(later)).map(
-            |(started, target)| async move {
-                let ended = |status| {
-                    ctx.state_mut(|post| post.ended.insert(target.target));
-                    Ok((target.target, Turn::Ended(status)))
-                };
-                let is_long = || ctx.state(|post| post.is_long);
-                if let Some(due) = target.due {
-                    match Self::wait(ctx, due, job.version).await {
-                        Ok(false) if is_long() => return Ok((target.target, Turn::Continues)),
-                        Ok(false) if !ctx.state(|post| post.canceled) => {
-                            return Ok((target.target, Turn::Stale));
-                        }
-                        // A canceled target ends by what its row says.
-                        Ok(_) => {}
-                        // An operator canceled the workflow.
-                        Err(_) => return ended(Self::stop(ctx, input_of(job, target)).await?),
+            let has_begun = ctx.state(|post| post.progress.begun.contains(&target.target));
+            let mut started = if has_begun {
+                start(target, None, None).await
+            } else {
+                match Self::attempt(ctx, job, target, time_scale).await {
+                    FirstAttempt::Ended { status } => return ended(status),
+                    FirstAttempt::Stale => return Ok((target.target, Turn::Stale)),
+                    FirstAttempt::Unfinished { waits, result } => {
+                        ctx.state_mut(|post| post.progress.begun.insert(target.target));
+                        start(target, waits, result).await
                     }
                 }
-                let has_begun = ctx.state(|post| post.progress.begun.contains(&target.target));
-                let mut started = match started {
-                    Some(started) => started,
-                    None if makes_attempts && !has_begun => {
-                        match Self::attempt(ctx, job, target, time_scale).await {
-                            FirstAttempt::Ended { status } => return ended(status),
-                            FirstAttempt::Stale => return Ok((target.target, Turn::Stale)),
-                            FirstAttempt::Unfinished { waits, result } => {
-                                ctx.state_mut(|post| post.progress.begun.insert(target.target));
-                                start(target, waits, result).await
-                            }
+            };
+            let mut pause = time_scale.scale(RUNNING_PAUSE.0);
+            loop {
+                let is_canceled = || ctx.cancellation_token().is_cancelled();
+                let result = match started {
+                    Ok(child) => {
+                        let mut result = pin!(child.result());
+                        let interrupted = select! {
+                            result = result.as_mut() => Err(result),
+                            long = ctx.wait_condition(|post: &Self| post.is_long) => Ok(long),
+                        };
+                        match interrupted {
+                            Err(result) => result.map_err(|error| is_lost(&error)),
+                            Ok(Ok(())) => return Ok((target.target, Turn::Continues)),
+                            // The workflow is being canceled.
+                            Ok(Err(_)) => result.await.map_err(|_| false),
                         }
                     }
-                    None => start(target, None, None).await,
+                    // A run before a reset, or an operator, started it; once it has ended, the next start
+                    // finds the result in the row.
+                    Err(error) => Err(is_running(&error)),
                 };
-                let mut pause = time_scale.scale(RUNNING_PAUSE.0);
-                loop {
-                    let is_canceled = || ctx.cancellation_token().is_cancelled();
-                    let result = match started {
-                        Ok(child) => {
-                            let mut result = pin!(child.result());
-                            let interrupted = select! {
-                                result = result.as_mut() => Err(result),
-                                long = ctx.wait_condition(|post: &Self| post.is_long) => Ok(long),
-                            };
-                            match interrupted {
-                                Err(result) => {
-                                    result.map_err(|error| is_lost(&error) && ctx.patched("restarted"))
-                                }
-                                Ok(Ok(())) => return Ok((target.target, Turn::Continues)),
-                                // The workflow is being canceled.
-                                Ok(Err(_)) => result.await.map_err(|_| false),
-                            }
+                return match result {
+                    Ok(Ended::Stale) => Ok((target.target, Turn::Stale)),
+                    Ok(Ended::Status(status)) => ended(status),
+                    // The row says what is left to do.
+                    Err(true) if !is_canceled() => {
+                        timer::sleep(ctx, pause).await;
+                        if Self::watch(ctx) {
+                            return Ok((target.target, Turn::Continues));
                         }
-                        // A run before a reset, or an operator, started it; once it has ended, the next start
-                        // finds the result in the row.
-                        Err(error) => Err(is_running(&error)),
-                    };
-                    return match result {
-                        Ok(Ended::Stale) => Ok((target.target, Turn::Stale)),
-                        Ok(Ended::Status(status)) => ended(status),
-                        // The row says what is left to do.
-                        Err(true) if !is_canceled() => {
-                            timer::sleep(ctx, pause).await;
-                            if Self::watch(ctx) {
-                                return Ok((target.target, Turn::Continues));
-                            }
-                            pause = (pause * 2).min(time_scale.scale(RUNNING_PAUSE.1));
-                            started = start(target, None, None).await;
-                            continue;
-                        }
-                        // The target's workflow was canceled; its row must not stay open.
-                        Err(_) => ended(Self::stop(ctx, input_of(job, target)).await?),
-                    };
-                }
-            },
-        ))
+                        pause = (pause * 2).min(time_scale.scale(RUNNING_PAUSE.1));
+                        started = start(target, None, None).await;
+                        continue;
+                    }
+                    // The target's workflow was canceled; its row must not stay open.
+                    Err(_) => ended(Self::stop(ctx, input_of(job, target)).await?),
+                };
+            }
+        }))
         .await;
         results.into_iter().collect()
     }
 
     /// Returns true once the history is so long that the workflow must continue as new.
     fn watch(ctx: &WorkflowContext<Self>) -> bool {
-        if ctx.continue_as_new_suggested() && ctx.patched("continued") {
+        if ctx.continue_as_new_suggested() {
             ctx.state_mut(|post| post.is_long = true);
         }
         ctx.state(|post| post.is_long)

@@ -90,14 +90,13 @@ impl PublishTarget {
         if let Some((_, code)) = waits {
             ctx.set_current_details(details(code));
         }
-        // A worker of a version that makes no first attempts in posts' workflows ignores the result.
-        let mut first = result.filter(|_| ctx.patched("first_attempt"));
+        let mut first = result;
         loop {
             let retry_requests = ctx.state(|target| target.retry_requests);
             let attempt = match first.take() {
                 Some(result) => Some(Ok(result)),
                 // Waits may be many. The row says what comes next.
-                None if ctx.continue_as_new_suggested() && ctx.patched("continued") => {
+                None if ctx.continue_as_new_suggested() => {
                     let waits = ctx.state(|target| target.shown);
                     let next = Input { waits, ..Input::new(target_input, time_scale) };
                     match ctx.continue_as_new(next, ContinueAsNewOptions::default())? {}
@@ -112,9 +111,7 @@ impl PublishTarget {
                 },
                 Ok(PublishResult::Stale) => return Ok(Ended::Stale),
                 Ok(PublishResult::Wait { pause, code }) => {
-                    if let Some(code) = code
-                        && ctx.patched("shown")
-                    {
+                    if let Some(code) = code {
                         ctx.state_mut(|target| target.shown = Some((TargetStatus::Queued, code)));
                         ctx.upsert_search_attributes(attributes::waits(TargetStatus::Queued, code));
                         ctx.set_current_details(details(code));
@@ -275,12 +272,12 @@ impl PublishTarget {
     /// target that was dead, and the row decides.
     fn end(ctx: &WorkflowContext<Self>, status: TargetStatus, retry_requests: u32) -> Option<Ended> {
         let is_requested = ctx.state(|target| target.retry_requests) != retry_requests;
-        if status == TargetStatus::Dead && is_requested && ctx.patched("revived") {
+        if status == TargetStatus::Dead && is_requested {
             return None;
         }
         if status != TargetStatus::Published {
             ctx.upsert_search_attributes([attributes::STATUS.value_set(status.to_string())]);
-        } else if ctx.state(|target| target.shown.is_some()) && ctx.patched("shown") {
+        } else if ctx.state(|target| target.shown.is_some()) {
             ctx.upsert_search_attributes(attributes::published());
         }
         Some(Ended::Status(status))

@@ -73,7 +73,7 @@ pub async fn connect(call: &Call<'_>, body: BlueskyLogin) -> Result<(Account, bo
         sealed: seal(call, PLATFORM, &password),
         tenant_id,
         is_limited: call.bound.is_limited(),
-        by: Some(call.by.clone()),
+        by: call.by.clone(),
         limit: plan.social_accounts,
     };
     match workers::request(call, login).await? {

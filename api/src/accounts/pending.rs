@@ -211,7 +211,7 @@ pub(crate) async fn finalize(
         owner,
         platform: pending.platform.clone(),
         ids: chosen,
-        by: Some(by.clone()),
+        by: by.clone(),
         limit: plan.social_accounts,
     };
     match workers::request(&call, selection).await? {

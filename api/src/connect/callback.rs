@@ -192,7 +192,7 @@ async fn exchange(
         platform: intent.platform.clone(),
         sealed: seal(call, &intent.platform, &credentials),
         token_digest: Digest::of(&token).to_string(),
-        by: Some(call.by.clone()),
+        by: call.by.clone(),
         limit: plan::of(call).await?.social_accounts,
     };
     Ok(match workers::request(call, request).await? {

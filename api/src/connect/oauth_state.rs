@@ -63,7 +63,6 @@ impl Key {
 
     /// Seals a state.
     pub fn seal(&self, state: &State) -> String {
-        // A process of the previous version, which checks no cookie, does not find a hosted login.
         let mode = match (state.owner.mode, state.is_hosted) {
             (Mode::Live, false) => 0,
             (Mode::Test, false) => 1,

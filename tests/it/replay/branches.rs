@@ -1,7 +1,7 @@
 //! A run of each branch that the other tests don't take.
 
 use super::{client, fresh, history, replay, replay_run, replay_run_that, started};
-use crate::{PROGRAM, connect, media, world};
+use crate::{PROGRAM, connect, media, ops, world};
 use chrono::TimeDelta;
 use futures::future::join_all;
 use poem::{Response, handler};
@@ -102,21 +102,21 @@ async fn posts_that_are_withdrawn_or_changed_replay() {
     replay(&client, "publish_post-stale", &workflow).await;
 }
 
-/// Targets are started a hundred at a time.
+/// A target whose first attempt waits has a workflow, which ends when its post is edited.
 #[tokio::test]
-async fn a_post_with_more_targets_than_a_batch_replays() {
-    // It takes long, and once it is recorded, its history is replayed with the others.
-    if std::env::var_os("FANFARE_RECORD").is_none() {
-        return;
-    }
+async fn a_target_whose_post_is_edited_replays() {
     let world = world().start().await;
-    let mut accounts = Vec::new();
-    for number in 0..101 {
-        accounts.push(world.connect("bluesky", &format!("ada{number}.bsky.social")).await);
-    }
-    let post = world.post(json!({ "content": "To all", "accounts": accounts })).await;
+    let account = world.connect("x", "ada").await;
+    ops::done(&world, &["freeze", "account", &account, "--reason", "a test"]).await;
+    let post = posted(&world, "Before", "ada").await;
+    let target = workflows(&post).1;
+    started(&client().await, &target).await;
+    let path = format!("/posts/{}", id(&post));
+    let (status, edited) = world.call(Method::PATCH, &path, Some(&json!({ "content": "After" }))).await;
+    assert_eq!(status, StatusCode::OK, "{edited}");
+    replay_run_that(&client().await, "publish_target-stale", &target, "Completed").await;
+    ops::done(&world, &["release", "account", &account]).await;
     assert_eq!(world.ended(&post).await["status"], "published");
-    replay(&client().await, "publish_post-batches", &workflows(&post).0).await;
 }
 
 #[tokio::test]

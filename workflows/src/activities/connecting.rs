@@ -21,9 +21,8 @@ pub struct OAuthCallback {
     pub sealed: String,
     /// Digest of the token for choosing accounts, should the login cover several.
     pub token_digest: String,
-    /// Who came back with it, for the audit trail; `None` if the API is of an earlier version.
-    #[serde(default)]
-    pub by: Option<Actor>,
+    /// Who came back with it, for the audit trail.
+    pub by: Actor,
     /// Maximum number of accounts of the owner; `None` is unlimited.
     pub limit: Option<u64>,
 }
@@ -60,11 +59,9 @@ pub struct PasswordLogin {
     /// End tenant of the account.
     pub tenant_id: Option<String>,
     /// True if the caller is limited to a part of the organization's data.
-    #[serde(default)]
     pub is_limited: bool,
-    /// Who logs in, for the audit trail; `None` if the API is of an earlier version.
-    #[serde(default)]
-    pub by: Option<Actor>,
+    /// Who logs in, for the audit trail.
+    pub by: Actor,
     /// Maximum number of accounts of the owner; `None` is unlimited.
     pub limit: Option<u64>,
 }
@@ -112,9 +109,8 @@ pub struct LoginSelection {
     pub platform: String,
     /// The platform's ids of the chosen accounts, without duplicates.
     pub ids: Vec<String>,
-    /// Who chose them, for the audit trail; `None` if the API is of an earlier version.
-    #[serde(default)]
-    pub by: Option<Actor>,
+    /// Who chose them, for the audit trail.
+    pub by: Actor,
     /// Maximum number of accounts of the owner; `None` is unlimited.
     pub limit: Option<u64>,
 }
