@@ -79,9 +79,6 @@ pub(crate) struct Scheduling {
     /// Factor from 0 to 1 on every wait of publishing and delivery, for demonstrations and tests
     #[arg(long, env = "FANFARE_TIME_SCALE", value_parser = time_scale)]
     pub(crate) time_scale: Option<TimeScale>,
-    /// Former name of --time-scale
-    #[arg(long, env = "FANFARE_PACE", value_parser = time_scale, hide = true)]
-    pub(crate) pace: Option<TimeScale>,
     /// Time before a post is due at which its workflow is started, in seconds; until then the post waits in the
     /// database only. It must be the same for all API processes
     #[arg(long, env = "FANFARE_SCHEDULING_HORIZON", default_value_t = SCHEDULING_HORIZON)]
@@ -473,7 +470,7 @@ pub(crate) struct MediaLimits {
 impl Temporal {
     /// Returns the factor on every wait; 1 by default.
     pub(crate) fn time_scale(&self) -> TimeScale {
-        self.scheduling.time_scale.or(self.scheduling.pace).unwrap_or_default()
+        self.scheduling.time_scale.unwrap_or_default()
     }
 
     /// Returns the scheduling horizon.
