@@ -65,8 +65,6 @@ const MIN_RATE: u64 = 64 << 10;
 const FETCH_TIMEOUT: Duration = Duration::from_secs(45 * 60);
 /// Wait for a worker that has time for a thumbnail.
 const THUMBNAIL_WAIT: Duration = Duration::from_secs(10);
-/// Number of pictures that one batch measures again; of each most of the file is read.
-const MEASURED_BATCH: i64 = 25;
 /// Pause between two looks at a file that another worker moves.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -135,8 +133,7 @@ impl Media {
         if expired + swept > 0 {
             info!(expired, swept, "Deleted {expired} media assets and {swept} strays");
         }
-        let measured = self.measure_again().await?;
-        Ok(expired as i64 == BATCH || measured as i64 == MEASURED_BATCH)
+        Ok(expired as i64 == BATCH)
     }
 }
 
@@ -311,26 +308,6 @@ impl Media {
             self.deps.engine.media.discard(&file(owner, &row)).await?;
         }
         Ok(())
-    }
-
-    /// Measures pictures that an earlier version measured as they are stored, and returns their number.
-    async fn measure_again(&self) -> anyhow::Result<usize> {
-        let engine = &self.deps.engine;
-        let rows = store::media::unmeasured(&engine.db, MEASURED_BATCH).await?;
-        for (owner, row) in &rows {
-            let (file, size) = (file(*owner, row), row.size.unwrap_or_default());
-            let measures = if engine.media.has(&file).await? {
-                match engine.media.inspect(&file, size, &DeclaredFile::default()).await {
-                    Ok(found) => Some(inspected(found, size, None)),
-                    Err(files::Fault::Refused(_)) => None,
-                    Err(files::Fault::Store(error)) => return Err(error.into()),
-                }
-            } else {
-                None
-            };
-            store::media::remeasure(&engine.db, *owner, row, measures.as_ref()).await?;
-        }
-        Ok(rows.len())
     }
 
     /// Inspects the whole of a file whose headers were inspected before.

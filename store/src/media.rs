@@ -12,7 +12,7 @@ use crate::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
-    Bound, Fit, MediaId, MediaKind, MediaStatus, Mode, Owner, PostId,
+    Bound, Fit, MediaId, MediaKind, MediaStatus, Owner, PostId,
     event::{self, EventName},
     media::{DeclaredFile, Facts, Metadata},
     outbox::{MediaAction, MediaJob, Message},
@@ -496,62 +496,6 @@ pub async fn note_undecodable(
     .execute(db)
     .await?;
     Ok(())
-}
-
-/// Returns up to `limit` pictures whose stored width and height are not those of the picture as displayed, for
-/// [`remeasure`]. One that is being published or looked up is left until that has ended: what it was fitted to must not
-/// change meanwhile.
-pub async fn unmeasured(db: &PgPool, limit: i64) -> sqlx::Result<Vec<(Owner, Media)>> {
-    let rows = sqlx::query!(
-        r#"select m.id, m.org_id, m.mode as "mode: Parsed<Mode>" from media m
-           where not m.is_measured_as_displayed and m.status = 'ready' and m.deleted_at is null
-             and m.kind in ('image', 'gif')
-             and not exists (
-               select from post_media c join posts p on p.id = c.post_id join targets t on t.post_id = p.id
-               where c.media @> jsonb_build_array(jsonb_build_object('id', m.id::text))
-                 and p.org_id = m.org_id and p.mode = m.mode
-                 and (t.fence > 0 and t.status in ('pending', 'queued', 'failed') or t.next_attempt_at is not null))
-           order by m.id limit $1"#,
-        limit
-    )
-    .fetch_all(db)
-    .await?;
-    let mut found = Vec::with_capacity(rows.len());
-    for row in rows {
-        let owner = Owner { org: row.org_id.into(), mode: row.mode.0 };
-        found.extend(get(db, bounds::unbounded(owner), row.id.into()).await?.map(|media| (owner, media)));
-    }
-    Ok(found)
-}
-
-/// Records the size in which a picture is displayed, and the number of its frames. Without `measures`, because the file
-/// is gone or can't be read, those that are stored stay.
-pub async fn remeasure(
-    db: &PgPool,
-    owner: Owner,
-    media: &Media,
-    measures: Option<&Inspected>,
-) -> sqlx::Result<()> {
-    let (width, height) = measures.map_or((media.width, media.height), |found| (found.width, found.height));
-    let frames = measures.map_or(media.frames, |found| found.frames);
-    let mut tx = crate::begin(db).await?;
-    sqlx::query!(
-        "update media set width = $4, height = $5, frames = $6, is_measured_as_displayed = true
-         where id = $1 and org_id = $2 and mode = $3 and deleted_at is null and not is_measured_as_displayed",
-        media.id.0,
-        owner.org.0,
-        owner.mode.as_str(),
-        width.map(to_i32),
-        height.map(to_i32),
-        frames.map(to_i32)
-    )
-    .execute(&mut *tx)
-    .await?;
-    if (width, height) != (media.width, media.height) {
-        let content_type = media.content_type.as_deref().unwrap_or_default();
-        push_thumbnail(&mut tx, owner, media.id, content_type, width, height).await?;
-    }
-    tx.commit().await
 }
 
 /// Returns how large the file of an asset may be by the ceiling on storage; `None` without one. [`settle`] decides.

@@ -1,12 +1,7 @@
 //! Pictures in all orientations that cameras store: each part of the service is compared with a reader that shares no
 //! code with it.
 
-use crate::{
-    analytics::{every, scheduled, triggered},
-    files::shelf,
-    replay::client,
-    world,
-};
+use crate::{files::shelf, world};
 use ::media::{FileStore, MinRate, StoredFile};
 use domain::{Fit, Media, MediaId, MediaKind, Mode, OrgId, Owner, media::DeclaredFile};
 use futures::stream;
@@ -14,14 +9,12 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tests::{
-    World, if_right,
+    World,
     photos::{FORMATS, ImageFormat, Photo, disc, orientation},
     samples::boxed,
-    wait_until,
 };
 use tokio::sync::watch;
 use uuid::Uuid;
-use workflows::clean_up_media;
 
 pub(crate) fn asset(number: u128) -> StoredFile {
     let owner = Owner { org: OrgId(Uuid::from_u128(1)), mode: Mode::Test };
@@ -72,7 +65,7 @@ async fn every_picture_is_measured_and_rendered_as_it_is_displayed() {
             let bytes = photo.bytes();
             let medium = stored(&shelf, number, &bytes).await;
             assert_eq!((medium.width, medium.height), (Some(300), Some(400)), "{photo:?}");
-            // Also in the box that an earlier version chose, which measured the stored pixels.
+            // Also in boxes of another shape.
             let boxes = [(150, 200), (200, 150), (300, 400), (400, 300)];
             for (width, height) in boxes {
                 let kind = MediaKind::Image;
@@ -283,34 +276,4 @@ async fn a_cropped_or_padded_photo_is_not_distorted() {
             earlier = files;
         }
     }
-}
-
-/// An earlier version stored the width and height of the pixels.
-#[tokio::test]
-async fn a_picture_that_was_measured_as_it_is_stored_is_measured_again() {
-    let world = world().own().everywhere().start().await;
-    let temporal = client().await;
-    let handle = temporal.get_schedule_handle(clean_up_media::id(world.variable("FANFARE_TASK_QUEUE")));
-    scheduled(&handle, |found| every(found) == Some(3600)).await;
-    let photo = Photo { width: 300, height: 400, orientation: 6, format: ImageFormat::Jpeg };
-    let [measured, lost] = ["a.jpg", "lost.jpg"].map(|name| world.medium(name, None, photo.bytes()));
-    let (measured, lost) = (measured.await, lost.await);
-    let as_stored =
-        "update media set width = 400, height = 300, is_measured_as_displayed = false where org_id = $1";
-    sqlx::query(as_stored).bind(world.owner.org.0).execute(&world.db).await.unwrap();
-    // A file that is gone keeps its measures, and does not stop the others.
-    let folder = world.files.join(format!("test/{}/{}", world.owner.org, lost["id"].as_str().unwrap()));
-    std::fs::remove_dir_all(folder).unwrap();
-    triggered(&handle).await;
-    let path = format!("/media/{}", measured["id"].as_str().unwrap());
-    let shown = world.until_at(&path, "its measures", |medium| medium["width"] == 300).await;
-    assert_eq!(shown["height"], 400);
-    wait_until("nothing to be left to measure", async || {
-        let left = "select count(*) from media where not is_measured_as_displayed";
-        let left: i64 = sqlx::query_scalar(left).fetch_one(&world.db).await.unwrap();
-        if_right(left, |left| *left == 0)
-    })
-    .await;
-    let path = format!("/media/{}", lost["id"].as_str().unwrap());
-    assert_eq!(world.get(&path).await["width"], 400);
 }
