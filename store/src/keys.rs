@@ -151,7 +151,7 @@ pub async fn create_within(
         key.owner.org.0,
         key.owner.mode.as_str(),
         key.name,
-        if key.bound.is_limited() { limited_digest(&text) } else { digest(&text) },
+        digest(&text),
         key.last_four,
         &scopes,
         key.expires_at,
@@ -201,7 +201,7 @@ pub async fn create_client(
         id.0,
         owner.org.0,
         owner.mode.as_str(),
-        limited_digest(&text),
+        digest(&text),
         last_four(&text),
         &CLIENT_SCOPES.map(|scope| scope.to_string()),
         expires_at,
@@ -274,7 +274,7 @@ pub async fn ended_client(db: &PgPool, text: &str) -> sqlx::Result<Option<EndedC
     }
     let revoked = sqlx::query_scalar!(
         r#"select revoked_at is not null as "revoked!" from api_keys where digest = $1 and client is not null"#,
-        limited_digest(text)
+        digest(text)
     )
     .fetch_optional(db)
     .await?;
@@ -286,10 +286,10 @@ pub async fn authenticate(db: &PgPool, presented: &str, now: DateTime<Utc>) -> s
     let row = sqlx::query_as!(
         Row,
         r#"update api_keys set last_used_at = $2
-           where digest = any($1) and client is null and (revoked_at is null or revoked_at > $2) and (expires_at is null or expires_at > $2)
+           where digest = $1 and client is null and (revoked_at is null or revoked_at > $2) and (expires_at is null or expires_at > $2)
            returning id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", client as "client: Json<Client>", last_four,
              expires_at, revoked_at, last_used_at, created_at, created_by"#,
-        &digests(presented)[..],
+        digest(presented),
         now
     );
     Ok(row.fetch_optional(db).await?.map(Key::from))
@@ -299,9 +299,9 @@ pub async fn authenticate(db: &PgPool, presented: &str, now: DateTime<Utc>) -> s
 pub async fn refused(db: &PgPool, text: &str, now: DateTime<Utc>) -> sqlx::Result<Option<(Owner, KeyId)>> {
     let row = sqlx::query!(
         r#"select id, org_id, mode as "mode: Parsed<Mode>" from api_keys
-           where digest = any($1) and client is null
+           where digest = $1 and client is null
              and (revoked_at <= $2 or expires_at <= $2 or bound is not null)"#,
-        &digests(text)[..],
+        digest(text),
         now
     );
     let row = row.fetch_optional(db).await?;
@@ -400,8 +400,7 @@ pub async fn rotate(
              returning name, scopes, bound, expires_at
            )
            insert into api_keys (id, org_id, mode, name, digest, last_four, scopes, bound, expires_at, created_at, created_by)
-           select $6, $2, $3, name, case when bound is null then $7::bytea else $9::bytea end, $8, scopes, bound, expires_at, $5, $10
-           from old
+           select $6, $2, $3, name, $7, $8, scopes, bound, expires_at, $5, $9 from old
            returning id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", client as "client: Json<Client>", last_four,
                      expires_at, revoked_at, last_used_at, created_at, created_by"#,
         id.0,
@@ -412,7 +411,6 @@ pub async fn rotate(
         Uuid::now_v7(),
         digest(&text),
         last_four(&text),
-        limited_digest(&text),
         by.member.as_ref().map(|(_, email)| email)
     )
     .fetch_optional(&mut *tx)
@@ -443,17 +441,7 @@ pub fn random_text(length: usize) -> String {
     Alphanumeric.sample_string(&mut rand::rng(), length)
 }
 
-/// Returns the stored digests that a key with this text may have.
-pub(crate) fn digests(text: &str) -> [Vec<u8>; 2] {
-    [digest(text), limited_digest(text)]
-}
-
-/// Returns the stored digest of the text of a key with a bound.
-fn limited_digest(text: &str) -> Vec<u8> {
-    Sha256::new().chain_update("limited ").chain_update(text).finalize().to_vec()
-}
-
-/// Returns the stored digest of the text of a key without a bound.
+/// Returns the digest by which the text of a key or token is stored.
 pub(crate) fn digest(text: &str) -> Vec<u8> {
     Sha256::digest(text).to_vec()
 }

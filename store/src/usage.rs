@@ -162,7 +162,7 @@ pub async fn authenticate_and_count(
     quotas: Option<&Quotas>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Authenticated>> {
-    count_own(db, &keys::digests(presented)[..], None, buckets, quotas, now).await
+    count_own(db, Some(keys::digest(presented)), None, buckets, quotas, now).await
 }
 
 /// Counts a request of a caller who was authenticated by other means than a key. Returns `None` when the organization
@@ -174,7 +174,7 @@ pub async fn count_owner(
     quotas: Option<&Quotas>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Admission>> {
-    let counted = count_own(db, &[], Some(owner), buckets, quotas, now).await?;
+    let counted = count_own(db, None, Some(owner), buckets, quotas, now).await?;
     Ok(counted.and_then(Authenticated::counted))
 }
 
@@ -207,13 +207,13 @@ impl Parameters {
 /// A window or month started by another process, whose clock is slightly ahead, is continued. Losing the latest counts in
 /// a crash of Postgres is cheaper than waiting for the disk at every request, hence the `synchronous_commit` at the end.
 macro_rules! count {
-    ($table:literal, $keys:literal, $beside:literal, $digests:expr, $owner:expr, $of:expr, $is_metered:expr, $now:expr $(,)?) => {
+    ($table:literal, $keys:literal, $beside:literal, $digest:expr, $owner:expr, $of:expr, $is_metered:expr, $now:expr $(,)?) => {
         sqlx::query!(
         r#"with key as (
              select k.id, k.org_id, k.mode, k.name, k.scopes, k.bound, k.client, k.last_four, k.expires_at, k.revoked_at,
                     k.last_used_at, k.created_at, k.created_by, o.plan
              from api_keys k join organizations o on o.id = k.org_id
-             where k.digest = any($1) and (k.revoked_at is null or k.revoked_at > $2)
+             where k.digest = $1 and (k.revoked_at is null or k.revoked_at > $2)
                and (k.expires_at is null or k.expires_at > $2)
              union all
              select o.id, o.id, $12::text, '', '{}'::text[], null, null, '', null, null, null, $2, null, o.plan
@@ -264,7 +264,7 @@ macro_rules! count {
                   scopes as "scopes!: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", client as "client: Json<Client>", last_four as "last_four!", expires_at, revoked_at, last_used_at, created_at as "created_at!", created_by,
                   plan as "plan!", requests as "requests?", exhausted as "exhausted?", windows as "windows?"
            from key left join metered on true cross join set_config('synchronous_commit', 'off', true)"#,
-            $digests,
+            $digest,
             $now,
             &$of.names,
             &$of.ceilings,
@@ -300,14 +300,14 @@ macro_rules! admission {
 /// Counts a request of a key of the organization, or else of an owner.
 async fn count_own(
     db: &PgPool,
-    digests: &[Vec<u8>],
+    digest: Option<Vec<u8>>,
     owner: Option<Owner>,
     buckets: &[Bucket],
     quotas: Option<&Quotas>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Authenticated>> {
     let of = Parameters::new(buckets, quotas, now);
-    let row = count!("mode_usage", "key.bound is null", "0", digests, owner, of, quotas.is_some(), now)
+    let row = count!("mode_usage", "key.bound is null", "0", digest, owner, of, quotas.is_some(), now)
         .fetch_optional(db)
         .await?;
     Ok(row.map(|mut row| match row.windows.take() {
@@ -326,13 +326,12 @@ pub async fn count_limited(
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Admission>> {
     let of = Parameters::new(buckets, quotas, now);
-    let digests = &keys::digests(presented)[..];
     let row = count!(
         "limited_usage",
         "key.bound is not null",
         "coalesce((select own.requests from mode_usage own
                    where own.org_id = m.org_id and own.mode = m.mode and own.month = $9), 0)",
-        digests,
+        keys::digest(presented),
         None,
         of,
         quotas.is_some(),

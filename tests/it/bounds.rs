@@ -5,15 +5,14 @@ use crate::{
     attacks::send,
     mcp, world,
 };
-use ::store::{audit::Actor, keys, organizations};
-use domain::{Bound, Mode, Owner, scope::Scope};
+use ::store::organizations;
+use domain::{Mode, Owner, scope::Scope};
 use reqwest::{Method, StatusCode, header};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use tests::{
     World,
     login::{BACK, arrive, begin, browser, decide, joined, location, reported, sign_in},
-    now,
     samples::png,
 };
 
@@ -412,39 +411,6 @@ async fn a_bound_is_shown_checked_and_kept_by_a_rotation() {
         let (found, problem) = world.call(Method::POST, "/api-keys", Some(&body)).await;
         assert_eq!((found.as_u16(), &problem["errors"][0]["path"]), (status, &path), "{bound}: {problem}");
     }
-}
-
-/// During a deploy a process of the version before looks keys up by the digest of their text, and knows no bounds.
-#[tokio::test]
-async fn a_process_that_knows_no_bounds_finds_no_limited_key() {
-    let world = world().start().await;
-    let new = |name: &str| keys::NewKey {
-        owner: world.owner,
-        name: name.to_owned(),
-        scopes: vec![Scope::All],
-        expires_at: None,
-    };
-    let (_, whole) = keys::create(&world.db, new("whole"), now()).await.unwrap();
-    let bound = Bound::Tenant("mine".to_owned());
-    let (key, limited) =
-        keys::create_within(&world.db, new("limited"), bound.clone(), None, &Actor::OPERATOR, now())
-            .await
-            .unwrap()
-            .unwrap();
-    let until = now();
-    let (rotated, next) =
-        keys::rotate(&world.db, world.owner, key.id, until, &Actor::OPERATOR, now()).await.unwrap().unwrap();
-    assert_eq!(rotated.bound, bound);
-    for (text, is_found) in [(&whole, true), (&limited, false), (&next, false)] {
-        let found: bool =
-            sqlx::query_scalar("select exists (select from api_keys where digest = sha256($1::bytea))")
-                .bind(text.as_bytes())
-                .fetch_one(&world.db)
-                .await
-                .unwrap();
-        assert_eq!(found, is_found);
-    }
-    assert_eq!(keys::authenticate(&world.db, &next, now()).await.unwrap().unwrap().bound, bound);
 }
 
 #[tokio::test]
