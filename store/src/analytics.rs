@@ -240,7 +240,7 @@ pub async fn best(
              b.published_at as "published_at!", b.impressions, b.reach, b.likes, b.comments, b.shares, b.saves,
              b.clicks, b.video_views
            from best b join accounts a on a.id = b.account_id
-           join containers c on c.post_id = b.post_id and c.position = 0
+           join containers c on c.post_id = b.post_id and c.variant = 0 and c.position = 0
            order by (array[b.impressions, b.reach, b.likes, b.comments, b.shares, b.saves, b.clicks, b.video_views])
              [$8::integer] desc, b.published_at desc"#,
         owner.org.0,

@@ -98,14 +98,10 @@ pub async fn read(db: &PgPool, renewed: &[String]) -> sqlx::Result<Backlog> {
                 select late.due from endpoints_open open join webhooks w on w.id = open.webhook_id
                 cross join lateral (
                   select coalesce(next_attempt_at, created_at) as due from deliveries
-                  where webhook_id = w.id and is_drained and status not in ('delivered', 'failed')
+                  where webhook_id = w.id and status not in ('delivered', 'failed')
                     and coalesce(next_attempt_at, created_at) < now() - make_interval(secs => $1)
                   order by coalesce(next_attempt_at, created_at) limit 1000) late
-                where w.probe_at is null or w.probe_at < now() - make_interval(secs => $1)
-                union all
-                select coalesce(next_attempt_at, created_at) from deliveries
-                where not is_drained and status not in ('delivered', 'failed')
-                  and coalesce(next_attempt_at, created_at) < now() - make_interval(secs => $1)) late) deliveries"#,
+                where w.probe_at is null or w.probe_at < now() - make_interval(secs => $1)) late) deliveries"#,
         GRACE.as_secs_f64(),
         renewed
     )

@@ -304,7 +304,7 @@ pub(crate) async fn redeliver_in(
     }
     let row = sqlx::query!(
         r#"update deliveries
-           set status = 'pending', is_drained = true, round = round + 1, attempts = 0, response_status = null,
+           set status = 'pending', round = round + 1, attempts = 0, response_status = null,
                response_excerpt = null, latency_ms = null, error = null, next_attempt_at = null,
                delivered_at = null,
                answers = case when answers is null and response_status is not null then jsonb_build_array(jsonb_build_object(

@@ -177,7 +177,7 @@ pub async fn claim(
                error = case when attempts < $5 then error else 'the last attempt was interrupted' end
            where id = any(array(
              select id from deliveries
-             where webhook_id = $1 and is_drained and status not in ('delivered', 'failed')
+             where webhook_id = $1 and status not in ('delivered', 'failed')
                and coalesce(next_attempt_at, created_at) <= now() and id >= uuid_at($2)
                and exists (select from webhooks where id = $1 and is_active and deleted_at is null)
              order by coalesce(next_attempt_at, created_at), id limit $3 for update skip locked))
@@ -314,7 +314,7 @@ pub async fn report(
                probe_at = case when $2 > 0 and not $3 and failing_since < now() - make_interval(secs => $4) and (
                  select count(*) from (
                    select from deliveries
-                   where webhook_id = $1 and is_drained and status not in ('delivered', 'failed')
+                   where webhook_id = $1 and status not in ('delivered', 'failed')
                      and id >= uuid_at(coalesce(webhooks.open_from, now() - interval '1 day'))
                    limit $5::bigint + 1) open) > $5
                  then now() + make_interval(secs => $6) end
@@ -359,7 +359,7 @@ pub async fn expire(
            error = coalesce(error || '; ', '') || 'the endpoint does not answer'
          where id = any(array(
            select id from deliveries
-           where webhook_id = $1 and is_drained and status not in ('delivered', 'failed')
+           where webhook_id = $1 and status not in ('delivered', 'failed')
              and coalesce(next_attempt_at, created_at) < now() - make_interval(secs => $3) and id >= uuid_at($2)
            order by coalesce(next_attempt_at, created_at), id limit $4 for update skip locked))",
         webhook.0,
@@ -380,7 +380,7 @@ pub async fn abandon(db: &PgPool, webhook: WebhookId, open_from: DateTime<Utc>) 
          from webhooks w
          where w.id = $1 and not (w.is_active and w.deleted_at is null) and d.id = any(array(
            select id from deliveries
-           where webhook_id = $1 and is_drained and status not in ('delivered', 'failed') and id >= uuid_at($2)
+           where webhook_id = $1 and status not in ('delivered', 'failed') and id >= uuid_at($2)
            order by coalesce(next_attempt_at, created_at), id limit $3 for update skip locked))",
         webhook.0,
         open_from,
@@ -420,7 +420,7 @@ pub async fn sleep(db: &PgPool, webhook: WebhookId) -> sqlx::Result<Sleep> {
         r#"select count(*) as "deliveries!",
              extract(epoch from min(coalesce(next_attempt_at, created_at)) - now())::float8 as due_in
            from (select next_attempt_at, created_at from deliveries
-                 where webhook_id = $1 and is_drained and status not in ('delivered', 'failed') and id >= uuid_at($2)
+                 where webhook_id = $1 and status not in ('delivered', 'failed') and id >= uuid_at($2)
                  order by coalesce(next_attempt_at, created_at) limit 100) open"#,
         webhook.0,
         endpoint.open_from
@@ -500,7 +500,7 @@ pub(crate) async fn hurry(
         "update deliveries set next_attempt_at = null
          where id = any(array(
            select d.id from deliveries d join webhooks w on w.id = d.webhook_id
-           where d.webhook_id = $1 and d.is_drained and d.status not in ('delivered', 'failed') and d.status = 'pending'
+           where d.webhook_id = $1 and d.status not in ('delivered', 'failed') and d.status = 'pending'
              and d.id >= uuid_at(coalesce(w.open_from, now() - interval '1 day'))
              and d.created_at >= coalesce($2, '-infinity'::timestamptz)
              and (d.next_attempt_at > now() or w.probe_at > now())
@@ -609,7 +609,7 @@ pub async fn replay(
     let Some(oldest) = ids.iter().min() else { return Ok(Some(0)) };
     sqlx::query!(
         "update deliveries
-         set status = 'pending', is_drained = true, round = round + 1, attempts = 0, response_status = null,
+         set status = 'pending', round = round + 1, attempts = 0, response_status = null,
              response_excerpt = null, latency_ms = null, error = null, next_attempt_at = null, delivered_at = null,
              answers = case when answers is null and response_status is not null then jsonb_build_array(jsonb_build_object(
                'at', delivered_at, 'status', response_status, 'excerpt', response_excerpt, 'latency_ms', latency_ms,
@@ -644,7 +644,7 @@ pub(crate) async fn overdue(
                and (w.swept_at is null or w.swept_at < now() - make_interval(secs => $2))
                and exists (
                  select from deliveries d
-                 where d.webhook_id = w.id and d.is_drained and d.status not in ('delivered', 'failed')
+                 where d.webhook_id = w.id and d.status not in ('delivered', 'failed')
                    and coalesce(d.next_attempt_at, d.created_at) < now() - make_interval(secs => $1))
              limit $3 for no key update of w skip locked)
            update webhooks w
@@ -652,7 +652,7 @@ pub(crate) async fn overdue(
                -- Nothing may have woken it for longer than the day that is looked back at.
                open_from = coalesce(w.open_from, (
                  select uuid_time(min(d.id::text)::uuid) - interval '1 second' from deliveries d
-                 where d.webhook_id = w.id and d.is_drained and d.status not in ('delivered', 'failed')))
+                 where d.webhook_id = w.id and d.status not in ('delivered', 'failed')))
            from overdue where w.id = overdue.id
            returning w.id, w.org_id, w.mode as "mode: Parsed<Mode>""#,
         grace,

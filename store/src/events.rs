@@ -127,14 +127,13 @@ pub async fn append_for(
     let deliveries: Vec<Uuid> = endpoints.iter().map(|_| Uuid::now_v7()).collect();
     sqlx::query!(
         "with event as (
-           insert into events (id, org_id, mode, event, post_id, target_id, account_id, body, created_at,
-             has_deliveries)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, cardinality($11::uuid[]) > 0)
+           insert into events (id, org_id, mode, event, post_id, target_id, account_id, body, created_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
            returning id)
-         insert into deliveries (id, event_id, webhook_id, org_id, mode, event, created_at, status, error, is_drained)
+         insert into deliveries (id, event_id, webhook_id, org_id, mode, event, created_at, status, error)
          select new.id, event.id, new.webhook_id, $2, $3, $4, $9,
            case when new.is_active then 'pending' else 'failed' end,
-           case when not new.is_active then 'endpoint paused' end, true
+           case when not new.is_active then 'endpoint paused' end
          from event, unnest($10::uuid[], $11::uuid[], $12::bool[]) as new (id, webhook_id, is_active)",
         event.0,
         owner.org.0,

@@ -413,7 +413,7 @@ pub async fn settle(
     let settled = sqlx::query!(
         "update media
          set status = $4, kind = $5, content_type = $6, size = $7, width = $8, height = $9, duration_ms = $10,
-           sha256 = $11, updated_at = $12, frames = $13, is_measured_as_displayed = true, metadata = $14,
+           sha256 = $11, updated_at = $12, frames = $13, metadata = $14,
            facts = $15
          where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
            and (status = 'pending_upload' or (status = 'uploaded' and $4 = 'ready'))
@@ -874,7 +874,7 @@ pub struct Use {
 pub async fn uses(db: &PgPool, owner: Whole, ids: &[Uuid], limit: i64) -> sqlx::Result<Vec<Use>> {
     let rows = sqlx::query!(
         r#"select wanted.id as "media!", p.id as "post!",
-             coalesce((select left(c.content, 80) from containers c where c.post_id = p.id and c.position = 0), '') as "text!"
+             coalesce((select left(c.content, 80) from containers c where c.post_id = p.id and c.variant = 0 and c.position = 0), '') as "text!"
            from unnest($1::uuid[]) as wanted(id)
            cross join lateral (
              select distinct found.post_id from (

@@ -389,7 +389,7 @@ pub async fn published(db: &PgPool, owner: Whole, limit: i64) -> sqlx::Result<Ve
              select * from targets where org_id = $1 and mode = $2 and published_at is not null
              order by published_at desc limit $3) t
            join accounts a on a.id = t.account_id
-           join containers c on c.post_id = t.post_id and c.position = 0
+           join containers c on c.post_id = t.post_id and c.variant = 0 and c.position = 0
            order by t.published_at desc"#,
         owner.org.0,
         owner.mode.as_str(),
@@ -484,7 +484,7 @@ pub async fn previews(
 ) -> sqlx::Result<HashMap<PostId, PostPreview>> {
     let ids: Vec<Uuid> = posts.iter().map(|post| post.0).collect();
     let rows = sqlx::query!(
-        r#"select p.id, (select left(content, $4) from containers where post_id = p.id and position = 0) as "excerpt!",
+        r#"select p.id, (select left(content, $4) from containers where post_id = p.id and variant = 0 and position = 0) as "excerpt!",
              (select coalesce(json_agg(json_build_object('platform', t.platform, 'status', t.status) order by t.id), '[]')
               from targets t where t.post_id = p.id) as "targets!: Json<Vec<TargetPreview>>"
            from posts p where p.id = any($3) and p.org_id = $1 and p.mode = $2"#,

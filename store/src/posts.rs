@@ -34,6 +34,7 @@ use serde_json::{Map, Value, json};
 use sqlx::{PgConnection, PgExecutor, PgPool, Postgres, QueryBuilder, types::Json};
 use std::{
     collections::{BTreeMap, BTreeSet},
+    iter,
     time::Duration,
 };
 use uuid::Uuid;
@@ -44,7 +45,7 @@ pub(crate) mod horizon;
 
 pub use edit::{Edit, EditResult, edit, requeue};
 
-/// Posts that one page of a search in texts looks through. The search has no index: see migration 0071.
+/// Posts that one page of a search in texts looks through. The search has no index: see migration 0005.
 pub const SEARCHED: u32 = 1000;
 
 /// The caller's own data on a post.
@@ -365,12 +366,12 @@ macro_rules! select {
                       (select coalesce(json_agg(json_build_object(
                          'id', c.id, 'position', c.position, 'content', c.content, 'media', c.media
                        ) order by c.position), '[]')
-                       from containers c where c.post_id = p.id) as "containers!: Json<Vec<Container>>",
+                       from containers c where c.post_id = p.id and c.variant = 0) as "containers!: Json<Vec<Container>>",
                       (select coalesce(json_agg(v.containers order by v.variant), '[]')
                        from (select variant, json_agg(json_build_object(
                                'id', c.id, 'position', c.position, 'content', c.content, 'media', c.media
                              ) order by c.position) as containers
-                             from variant_containers c where c.post_id = p.id group by c.variant) v
+                             from containers c where c.post_id = p.id and c.variant > 0 group by c.variant) v
                       ) as "variants!: Json<Vec<Vec<Container>>>",
                       (select coalesce(json_agg(json_build_object(
                          'id', t.id, 'variant', t.variant, 'scheduled_at', t.scheduled_at, 'account_id', t.account_id, 'platform', t.platform, 'status', t.status,
@@ -417,9 +418,8 @@ pub async fn create(
 
 /// Returns true if one statement writes the whole post, as it does most: a transaction would take three more round trips.
 fn is_one_statement(post: &Post, new: &NewPost) -> bool {
-    post.variants.is_empty()
-        && new.imports.is_empty()
-        && post.containers.iter().all(|container| container.media.is_empty())
+    let mut containers = post.containers.iter().chain(post.variants.iter().flatten());
+    new.imports.is_empty() && containers.all(|container| container.media.is_empty())
 }
 
 /// Creates a post at the next open slot of a queue, or returns the one that was created with its key. The
@@ -476,7 +476,6 @@ async fn write(
     if !has_media {
         return Err(CreateError::MediaMissing);
     }
-    insert_variants(&mut tx, owner, post.id, 1, &post.variants).await?;
     if let Err(exceeded) = media::check_room(&mut tx, owner, &new.imports, post.created_at).await? {
         return Err(CreateError::Exceeded(exceeded));
     }
@@ -678,10 +677,6 @@ pub async fn list(
               select from containers c where c.post_id = searched.id and c.content ilike ",
     );
     let pattern = format!("%{}%", escape(text));
-    query.push_bind(pattern.clone());
-    query.push(
-        " union all select from variant_containers c where c.post_id = searched.id and c.content ilike ",
-    );
     query
         .push_bind(pattern)
         .push(") order by listed_at desc, id desc limit ")
@@ -703,8 +698,7 @@ pub async fn list(
 struct Listed {
     #[sqlx(flatten)]
     post: Summary,
-    /// The post's time of creation, read from the table that the list is read from. They differ only for a target that
-    /// a program of before migration 0119 added to a post.
+    /// The post's time of creation, read from the table that the list is read from.
     listed_at: DateTime<Utc>,
 }
 
@@ -851,7 +845,7 @@ async fn insert(
     if message.is_some() {
         transaction::pushed();
     }
-    let media: Vec<Value> = post.containers.iter().map(|container| json!(container.media)).collect();
+    let containers = Columns::of(0, iter::once(&post.containers).chain(&post.variants));
     let entry = match post.scheduled_at {
         _ if post.is_draft => "Created as a draft".to_owned(),
         Some(at) => format!("Scheduled for {}", at.to_rfc3339_opts(SecondsFormat::Secs, true)),
@@ -867,10 +861,10 @@ async fn insert(
            on conflict (org_id, mode, external_ref) where external_ref is not null do nothing
            returning id, starts_at
          ), text as (
-           insert into containers (id, post_id, org_id, mode, position, content, media)
-           select c.id, post.id, $2, $3, c.position - 1, c.content, c.media
-           from post, unnest($11::uuid[], $12::text[], $13::jsonb[])
-             with ordinality as c (id, content, media, position)
+           insert into containers (id, post_id, org_id, mode, variant, position, content, media)
+           select c.id, post.id, $2, $3, c.variant, c.position, c.content, c.media
+           from post, unnest($11::uuid[], $26::smallint[], $27::smallint[], $12::text[], $13::jsonb[])
+             as c (id, variant, position, content, media)
          ), fan as (
            insert into targets (id, post_id, org_id, mode, account_id, platform, variant, scheduled_at,
              next_attempt_at, created_at, updated_at)
@@ -895,9 +889,9 @@ async fn insert(
         post.default_config,
         post.external_ref,
         post.created_at,
-        &post.containers.iter().map(|container| container.id.0).collect::<Vec<_>>(),
-        &post.containers.iter().map(|container| container.content.clone()).collect::<Vec<_>>(),
-        &media,
+        &containers.ids,
+        &containers.contents,
+        &containers.media,
         &post.targets.iter().map(|target| target.id.0).collect::<Vec<_>>(),
         &post.targets.iter().map(|target| target.account_id.0).collect::<Vec<_>>(),
         &post.targets.iter().map(|target| target.platform.clone()).collect::<Vec<_>>(),
@@ -913,39 +907,64 @@ async fn insert(
             as &[Option<DateTime<Utc>>],
         post.reply_to.map(|post| post.0),
         new.horizon.as_secs_f64(),
-        message.map(|message| json!(message))
+        message.map(|message| json!(message)),
+        &containers.variants,
+        &containers.positions
     )
     .fetch_optional(db)
     .await?;
     Ok(inserted.is_some())
 }
 
-/// Inserts the containers of a post's variants, numbered from `first`.
-pub(crate) async fn insert_variants(
+/// Containers of variants, by column.
+#[derive(Default)]
+struct Columns {
+    ids: Vec<Uuid>,
+    variants: Vec<i16>,
+    positions: Vec<i16>,
+    contents: Vec<String>,
+    media: Vec<Value>,
+}
+
+impl Columns {
+    /// Numbers the variants from `first`.
+    fn of<'a>(first: i16, variants: impl IntoIterator<Item = &'a Vec<Container>>) -> Self {
+        let mut columns = Self::default();
+        for (number, variant) in (first..).zip(variants) {
+            for container in variant {
+                columns.ids.push(container.id.0);
+                columns.variants.push(number);
+                columns.positions.push(container.position.cast_signed());
+                columns.contents.push(container.content.clone());
+                columns.media.push(json!(container.media));
+            }
+        }
+        columns
+    }
+}
+
+/// Inserts the containers of a post's variants, numbered from `first`; 0 is the post's own.
+pub(crate) async fn insert_containers(
     tx: &mut PgConnection,
     owner: Owner,
     id: PostId,
     first: i16,
     variants: &[Vec<Container>],
 ) -> sqlx::Result<()> {
-    if variants.is_empty() {
-        return Ok(());
-    }
-    let numbered =
-        || (first..).zip(variants).flat_map(|(number, variant)| variant.iter().map(move |c| (number, c)));
+    let containers = Columns::of(first, variants);
     sqlx::query!(
-        "insert into variant_containers (id, post_id, org_id, mode, variant, position, content, media)
+        "insert into containers (id, post_id, org_id, mode, variant, position, content, media)
          select c.id, $1, $2, $3, c.variant, c.position, c.content, c.media
          from unnest($4::uuid[], $5::smallint[], $6::smallint[], $7::text[], $8::jsonb[])
            as c (id, variant, position, content, media)",
         id.0,
         owner.org.0,
         owner.mode.as_str(),
-        &numbered().map(|(_, container)| container.id.0).collect::<Vec<_>>(),
-        &numbered().map(|(number, _)| number).collect::<Vec<_>>(),
-        &numbered().map(|(_, container)| container.position.cast_signed()).collect::<Vec<_>>(),
-        &numbered().map(|(_, container)| container.content.clone()).collect::<Vec<_>>(),
-        &numbered().map(|(_, container)| json!(container.media)).collect::<Vec<_>>()
+        &containers.ids,
+        &containers.variants,
+        &containers.positions,
+        &containers.contents,
+        &containers.media
     )
     .execute(tx)
     .await?;

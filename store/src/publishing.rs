@@ -776,7 +776,7 @@ pub async fn intend(
                and coalesce(live.unpublish_until < clock_timestamp(), true) and parent.deleted_at is null
              for share of live),
            target as (
-             select t.id, t.org_id, t.mode, clock_timestamp() as now, p.reply_to is not null as is_reply
+             select t.id, t.org_id, t.mode, clock_timestamp() as now
              from targets t join posts p on p.id = t.post_id join accounts a on a.id = t.account_id
              where t.id = $1 and t.fence = $3 and t.status not in ('dead', 'canceled')
                and p.deleted_at is null and a.status <> 'disconnected' and t.stop_reason is null
@@ -791,12 +791,12 @@ pub async fn intend(
              update targets set processing_since = null, wait_reason = null, wait_since = null, wait_until = null
              where id in (select id from target))
            insert into publications
-             (target_id, position, org_id, mode, checkpoint, commit_begun_at, commit_deadline, is_reply)
-           select id, $2, org_id, mode, $4, now, now + make_interval(secs => $5), is_reply from target
+             (target_id, position, org_id, mode, checkpoint, commit_begun_at, commit_deadline)
+           select id, $2, org_id, mode, $4, now, now + make_interval(secs => $5) from target
            on conflict (target_id, position) do update
            set checkpoint = excluded.checkpoint, commit_begun_at = excluded.commit_begun_at,
                commit_deadline = excluded.commit_deadline, commit_ended_at = null, ambiguous_error_code = null,
-               accepted = false, is_reply = excluded.is_reply
+               accepted = false
            where publications.platform_id is null
            returning commit_begun_at as "begun!""#,
         target.0,
@@ -817,7 +817,7 @@ pub async fn clear_intent(db: &PgPool, target: TargetId, position: u16, fence: i
         "update publications p
          set doubted_since = coalesce(p.doubted_since, p.commit_begun_at), commit_begun_at = null,
              commit_deadline = null, commit_ended_at = null, ambiguous_error_code = null, accepted = false,
-             is_reply = false, is_restored = false
+             is_restored = false
          from targets t
          where p.target_id = $1 and p.position = $2 and t.id = $1 and t.fence = $3 and p.platform_id is null",
         target.0,
@@ -839,7 +839,7 @@ pub async fn discard(db: &PgPool, target: TargetId, position: u16, fence: i32) -
          update publications p
          set doubted_since = coalesce(p.doubted_since, p.commit_begun_at), commit_begun_at = null,
              commit_deadline = null, commit_ended_at = null, ambiguous_error_code = null, accepted = false,
-             is_reply = false, is_restored = false, checkpoint = 'null'
+             is_restored = false, checkpoint = 'null'
          from target t
          where p.target_id = t.id and p.position = $2 and p.platform_id is null",
         target.0,
@@ -862,7 +862,7 @@ pub async fn void_intent(
     sqlx::query!(
         "update publications
          set commit_begun_at = null, commit_deadline = null, commit_ended_at = null, ambiguous_error_code = null,
-             accepted = false, is_reply = false
+             accepted = false
          where target_id = $1 and position = $2 and commit_begun_at = $3 and platform_id is null",
         target.0,
         position.cast_signed(),

@@ -185,17 +185,15 @@ async fn look_up(tx: &mut PgConnection, ids: &[Uuid], since: DateTime<Utc>) -> s
     .await?;
     let marked = sqlx::query!(
         "insert into publications
-           (target_id, position, org_id, mode, commit_begun_at, commit_deadline, is_restored, is_reply)
-         select t.id, c.position, t.org_id, t.mode, least($2, clock_timestamp()), clock_timestamp(), true,
-           p.reply_to is not null
+           (target_id, position, org_id, mode, commit_begun_at, commit_deadline, is_restored)
+         select t.id, c.position, t.org_id, t.mode, least($2, clock_timestamp()), clock_timestamp(), true
          from posts p join targets t on t.post_id = p.id join target_containers c on c.target_id = t.id
          where p.id = any($1) and coalesce(t.scheduled_at, p.scheduled_at, p.created_at) <= clock_timestamp()
            and (t.status in ('pending', 'queued', 'failed')
              or t.status = 'published' and t.next_attempt_at is not null)
          on conflict (target_id, position) do update
          set commit_begun_at = coalesce(publications.commit_begun_at, excluded.commit_begun_at),
-             commit_deadline = excluded.commit_deadline, commit_ended_at = null, is_restored = true,
-             is_reply = excluded.is_reply
+             commit_deadline = excluded.commit_deadline, commit_ended_at = null, is_restored = true
          where publications.platform_id is null",
         ids,
         since

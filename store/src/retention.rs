@@ -7,7 +7,7 @@
 //! scheduled months ahead are spread over as many partitions as it waited. `docs/scaling.md` has the measurements.
 //!
 //! Times are the database's, so that a process with a wrong clock deletes nothing. Functions of the schema change it,
-//! see migration 0124.
+//! see migration 0006.
 
 use crate::Transaction;
 use chrono::{DateTime, TimeDelta, Utc};

@@ -307,7 +307,7 @@ async fn count_own(
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Authenticated>> {
     let of = Parameters::new(buckets, quotas, now);
-    let row = count!("mode_usage", "key.bound is null", "0", digest, owner, of, quotas.is_some(), now)
+    let row = count!("usage_counters", "key.bound is null", "0", digest, owner, of, quotas.is_some(), now)
         .fetch_optional(db)
         .await?;
     Ok(row.map(|mut row| match row.windows.take() {
@@ -329,7 +329,7 @@ pub async fn count_limited(
     let row = count!(
         "limited_usage",
         "key.bound is not null",
-        "coalesce((select own.requests from mode_usage own
+        "coalesce((select own.requests from usage_counters own
                    where own.org_id = m.org_id and own.mode = m.mode and own.month = $9), 0)",
         keys::digest(presented),
         None,
@@ -400,7 +400,7 @@ pub async fn read(db: &PgPool, owner: Owner, month: Month) -> sqlx::Result<Optio
              (select count(*) from targets where org_id = $1 and mode = $2 and status = 'published'
                 and published_at >= $4 and published_at < $5) as "posts!",
              (select count(*) from accounts where org_id = $1 and mode = $2 and status <> 'disconnected') as "accounts!"
-           from organizations o left join mode_usage m on m.org_id = o.id and m.mode = $2 and m.month = $3
+           from organizations o left join usage_counters m on m.org_id = o.id and m.mode = $2 and m.month = $3
              left join limited_usage l on l.org_id = o.id and l.mode = $2 and l.month = $3
            where o.id = $1"#,
         owner.org.0,

@@ -282,9 +282,9 @@ async fn the_backlog_of_a_dead_endpoint_is_not_read_through() {
          insert into webhooks (id, org_id, mode, url, events, secret_sealed, failures, failing_since, probe_at, open_from)
          values (id(6, 2), '{org}', 'live', 'https://example.com', '{{*}}', '', 10, now() - interval '3 hours',
            now() + interval '10 minutes', now() - interval '3 hours');
-         insert into deliveries (id, event_id, webhook_id, org_id, mode, event, status, created_at, is_drained)
+         insert into deliveries (id, event_id, webhook_id, org_id, mode, event, status, created_at)
          select overlay(id(9, n)::text placing left(uuid_at(at)::text, 13) from 1 for 13)::uuid, id(7, n), id(6, 2),
-           '{org}', 'live', 'post.published', 'pending', at, true
+           '{org}', 'live', 'post.published', 'pending', at
          from generate_series(1, {BACKLOG}) n, lateral (select now() - interval '2 hours' + n * interval '1 ms' as at) t;
          analyze;",
         org = OWNER.org

@@ -13,10 +13,8 @@ use serde_json::{Value, json};
 use std::{collections::HashSet, process::Command};
 use store::{
     Pool,
-    audit::{Actor, ActorKind},
-    keys::{self, NewKey},
+    audit::Actor,
     organizations,
-    page::Request,
     passkeys::NewPasskey,
     people::{self, Acceptance, Invitee},
     team::{self, InviteResult, Refused},
@@ -240,42 +238,6 @@ async fn an_organization_is_created_with_an_owner() {
         team::remove(&db, live(org.id), bob.id, &Actor::OPERATOR, Utc::now()).await.unwrap(),
         Err(Refused::LastOwner)
     );
-}
-
-/// Members had no such limit before 0129, whose default was access to live data.
-#[tokio::test]
-async fn earlier_invitations_with_a_test_key_are_to_test_data_only() {
-    let db = database().await;
-    let org = organizations::create(&db, "Acme").await.unwrap();
-    let actor = async |mode| {
-        let owner = Owner { org, mode };
-        let new = NewKey { owner, name: "k".into(), scopes: vec![Scope::All], expires_at: None };
-        let key = keys::create(&db, new, Utc::now()).await.unwrap().0;
-        Actor { kind: ActorKind::ApiKey, key: Some((key.id, key.last_four)), ..Actor::OPERATOR }
-    };
-    let (test, live) = (actor(Mode::Test).await, actor(Mode::Live).await);
-    let begin = Utc::now();
-    let later = begin + team::INVITATION_TTL;
-    let invite = async |email: &str, by: &Actor, at| {
-        let invited = team::invite(&db, self::live(org), email, Role::Viewer, None, by, at).await.unwrap();
-        let InviteResult::Invited(_, token) = invited else { panic!("{invited:?}") };
-        token
-    };
-    invite("test@example.com", &test, begin).await;
-    invite("live@example.com", &live, begin).await;
-    invite("operator@example.com", &Actor::OPERATOR, begin).await;
-    invite("test-then-live@example.com", &test, begin).await;
-    invite("test-then-live@example.com", &live, later).await;
-    invite("live-then-test@example.com", &live, begin).await;
-    invite("live-then-test@example.com", &test, later).await;
-    let token = invite("joined@example.com", &test, begin).await;
-    assert!(accept(&db, &token, begin).await);
-    tests::sql(&db, include_str!("../../store/migrations/0153_test_invitations.sql")).await;
-    let first = Request { after: None, limit: 100 };
-    let members = team::list(&db, org, first).await.unwrap().items;
-    let mut limited: Vec<_> = members.iter().filter(|one| one.is_test_only).map(|one| &*one.email).collect();
-    limited.sort_unstable();
-    assert_eq!(limited, ["live-then-test@example.com", "test@example.com"]);
 }
 
 #[tokio::test]

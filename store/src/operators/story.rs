@@ -24,10 +24,10 @@ pub async fn story(db: &PgPool, id: Uuid) -> sqlx::Result<Option<Story>> {
            event as (select e.* from events e join post p on e.post_id = p.id)
            select jsonb_build_object(
              'post', to_jsonb(p),
-             'containers', (select coalesce(jsonb_agg(to_jsonb(c) order by c.position), '[]')
-               from containers c where c.post_id = p.id),
+             'containers', (select coalesce(jsonb_agg(to_jsonb(c) - 'variant' order by c.position), '[]')
+               from containers c where c.post_id = p.id and c.variant = 0),
              'variants', (select coalesce(jsonb_agg(to_jsonb(c) order by c.variant, c.position), '[]')
-               from variant_containers c where c.post_id = p.id),
+               from containers c where c.post_id = p.id and c.variant > 0),
              'targets', (select coalesce(jsonb_agg(to_jsonb(t) || jsonb_build_object(
                  'account', (select jsonb_build_object('id', a.id, 'platform', a.platform, 'username', a.username,
                      'network_unique_id', a.network_unique_id, 'account_type', a.account_type, 'status', a.status,

@@ -36,16 +36,12 @@ pub async fn find(
     let rows = sqlx::query!(
         r#"select distinct on (t.account_id) t.account_id, t.post_id, at.at as "at!",
              t.status = 'published' as "is_published!"
-           from (
-               select post_id, 0 as variant from containers
-               where org_id = $1 and mode = $2 and position = 0 and text_digest(content) = text_digest($3)
-               union all
-               select post_id, variant from variant_containers
-               where org_id = $1 and mode = $2 and position = 0 and text_digest(content) = text_digest($3)
-             ) c join posts p on p.id = c.post_id join targets t on t.post_id = p.id and t.variant = c.variant,
+           from containers c join posts p on p.id = c.post_id
+             join targets t on t.post_id = p.id and t.variant = c.variant,
              lateral (select coalesce(t.published_at,
                greatest(coalesce(t.scheduled_at, p.scheduled_at), p.created_at)) as at) at
-           where t.account_id = any($4) and p.reply_to is null
+           where c.org_id = $1 and c.mode = $2 and c.position = 0 and text_digest(c.content) = text_digest($3)
+             and t.account_id = any($4) and p.reply_to is null
              and (t.status = 'published' and t.unpublished_at is null
                   or t.status in ('pending', 'queued', 'failed') and p.status <> 'draft')
              and at.at > $5 and at.at < $6

@@ -6,7 +6,7 @@
 //! sleep until the next attempt are woken, and end as stale. Temporal doesn't need to be up for an edit.
 
 use super::{
-    Container, Deviations, Locked, Metadata, Post, PostStatus, horizon, insert_variants, lock, media_ids,
+    Container, Deviations, Locked, Metadata, Post, PostStatus, horizon, insert_containers, lock, media_ids,
     to_job,
 };
 use crate::{
@@ -26,7 +26,7 @@ use domain::{
 };
 use serde_json::{Value, json};
 use sqlx::{PgConnection, PgPool};
-use std::time::Duration;
+use std::{slice, time::Duration};
 use uuid::Uuid;
 
 /// The new state of a post.
@@ -175,13 +175,16 @@ async fn apply(
         return Ok(EditResult::MediaMissing);
     }
     if let Some(containers) = &edit.containers {
-        replace_containers(&mut tx, owner, id, containers).await?;
+        sqlx::query!("delete from containers where post_id = $1 and variant = 0", id.0)
+            .execute(&mut *tx)
+            .await?;
+        insert_containers(&mut tx, owner, id, 0, slice::from_ref(containers)).await?;
     }
     if let Some(accounts) = &edit.accounts {
         replace_targets(&mut tx, owner, id, accounts, now).await?;
     }
-    sqlx::query!("delete from variant_containers where post_id = $1", id.0).execute(&mut *tx).await?;
-    insert_variants(&mut tx, owner, id, 1, variants).await?;
+    sqlx::query!("delete from containers where post_id = $1 and variant > 0", id.0).execute(&mut *tx).await?;
+    insert_containers(&mut tx, owner, id, 1, variants).await?;
     deviate(&mut tx, id, &edit.deviations).await?;
     thaw(&mut tx, id).await?;
     let statuses = reopen_targets(&mut tx, id, now).await?;
@@ -263,30 +266,6 @@ async fn thaw(tx: &mut PgConnection, id: PostId) -> sqlx::Result<()> {
              error_source = null
          where post_id = $1 and freeze_id is not null and status not in ('dead', 'canceled')",
         id.0
-    )
-    .execute(tx)
-    .await?;
-    Ok(())
-}
-
-async fn replace_containers(
-    tx: &mut PgConnection,
-    owner: Owner,
-    id: PostId,
-    containers: &[Container],
-) -> sqlx::Result<()> {
-    sqlx::query!("delete from containers where post_id = $1", id.0).execute(&mut *tx).await?;
-    sqlx::query!(
-        "insert into containers (id, post_id, org_id, mode, position, content, media)
-         select c.id, $1, $2, $3, c.position, c.content, c.media
-         from unnest($4::uuid[], $5::smallint[], $6::text[], $7::jsonb[]) as c (id, position, content, media)",
-        id.0,
-        owner.org.0,
-        owner.mode.as_str(),
-        &containers.iter().map(|container| container.id.0).collect::<Vec<_>>(),
-        &containers.iter().map(|container| container.position.cast_signed()).collect::<Vec<_>>(),
-        &containers.iter().map(|container| container.content.clone()).collect::<Vec<_>>(),
-        &containers.iter().map(|container| json!(container.media)).collect::<Vec<_>>()
     )
     .execute(tx)
     .await?;

@@ -9,7 +9,7 @@ use crate::{
     bounds::{Access, Resource},
     events::{self, NewEvent},
     media,
-    posts::{Attachment, Container, finish, insert_variants},
+    posts::{Attachment, Container, finish, insert_containers},
     timeline,
 };
 use chrono::{DateTime, Utc};
@@ -283,11 +283,9 @@ async fn change_media(
 ) -> sqlx::Result<()> {
     let own = sqlx::query!(
         r#"select c.position as "position!", c.content as "content!", c.media as "media!: Json<Vec<Attachment>>"
-           from (select position, content, media from containers where post_id = $1 and $3::smallint = 0
-                 union all
-                 select position, content, media from variant_containers where post_id = $1 and variant = $3) c
-           where $3::smallint = 0 or exists (
-             select from targets t where t.post_id = $1 and t.variant = $3 and t.id <> $2)
+           from containers c
+           where c.post_id = $1 and c.variant = $3 and ($3 = 0 or exists (
+             select from targets t where t.post_id = $1 and t.variant = $3 and t.id <> $2))
            order by c.position"#,
         key.post.0,
         key.target.0,
@@ -298,7 +296,7 @@ async fn change_media(
     let mut variant = variant;
     if !own.is_empty() {
         let last = sqlx::query_scalar!(
-            r#"select coalesce(max(variant), 0::smallint) as "last!" from variant_containers where post_id = $1"#,
+            r#"select coalesce(max(variant), 0::smallint) as "last!" from containers where post_id = $1"#,
             key.post.0
         )
         .fetch_one(&mut *tx)
@@ -306,14 +304,14 @@ async fn change_media(
         variant = last + 1;
         let copy =
             own.into_iter().map(|row| Container::new(row.position.cast_unsigned(), row.content, row.media.0));
-        insert_variants(&mut *tx, key.owner, key.post, variant, &[copy.collect()]).await?;
+        insert_containers(&mut *tx, key.owner, key.post, variant, &[copy.collect()]).await?;
         sqlx::query!("update targets set variant = $2 where id = $1", key.target.0, variant)
             .execute(&mut *tx)
             .await?;
     }
     for (position, media) in media {
         sqlx::query!(
-            "update variant_containers set media = $4 where post_id = $1 and variant = $2 and position = $3",
+            "update containers set media = $4 where post_id = $1 and variant = $2 and position = $3",
             key.post.0,
             variant,
             position.cast_signed(),

@@ -145,7 +145,7 @@ async fn an_account_rests_on_when_a_target_is_not_retried() {
     };
     let target = post.targets[0].id;
     for status in ["published", "canceled"] {
-        tests::sql(&db, &format!("update targets set status = '{status}'")).await;
+        tests::sql(&db, &format!("update targets set status = '{status}', error_message = 'a test'")).await;
         let retried = operators::retry(&db, target.0, None, &Actor::OPERATOR, at(5)).await.unwrap();
         assert!(matches!(retried[..], [(_, operators::Retried::Unchanged(_))]), "{retried:?}");
         assert!(rests().await, "{status}");

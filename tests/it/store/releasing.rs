@@ -186,21 +186,18 @@ async fn a_release_leaves_a_target_alone_whose_attempt_begins_meanwhile() {
     assert!(!kinds(&db, owner, &post).await.contains(&"released".to_owned()));
 }
 
-/// A process of an earlier version cancels without a reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_database_keeps_a_reason_of_each_end_without_publication() {
     let db = database().await;
     let (owner, _, post) = frozen(&db, "ada").await;
-    tests::sql(&db, "update targets set status = 'canceled', error_message = null, error_source = null")
-        .await;
-    let target = &now_of(&db, owner, &post).await.targets[0];
-    assert_eq!(target.error_message.as_deref(), Some("canceled before it was published"));
-    assert_eq!(target.error_source, Some(ErrorSource::User));
-    for change in ["error_message = null", "status = 'dead', error_message = null"] {
-        let refused =
-            sqlx::query(sqlx::AssertSqlSafe(format!("update targets set {change}"))).execute(&db).await;
+    for status in ["canceled", "dead"] {
+        let change = format!("update targets set status = '{status}', error_message = null");
+        let refused = sqlx::query(sqlx::AssertSqlSafe(change)).execute(&db).await;
         let refused = refused.unwrap_err().into_database_error().unwrap();
-        assert_eq!(refused.constraint(), Some("targets_end_has_reason"), "{change}: {refused}");
+        assert_eq!(refused.constraint(), Some("targets_end_has_reason"), "{status}: {refused}");
     }
-    tests::sql(&db, "update targets set status = 'pending', error_message = null, error_source = null").await;
+    let ended = "update targets set status = 'canceled', error_message = 'deleted', error_source = 'user'";
+    tests::sql(&db, ended).await;
+    let target = &now_of(&db, owner, &post).await.targets[0];
+    assert_eq!(target.error_message.as_deref(), Some("deleted"));
 }

@@ -227,7 +227,7 @@ impl Posts {
             "select t.post_id from targets t
              where t.post_id = any($1) and t.status not in ('dead', 'canceled') and not (
                t.status = 'published' and (
-                 (select count(*) from containers c where c.post_id = t.post_id) = 1
+                 (select count(*) from containers c where c.post_id = t.post_id and c.variant = 0) = 1
                  or exists (
                    select from timeline e
                    where e.post_id = t.post_id and e.target_id = t.id and e.kind in ('complete', 'incomplete'))))",

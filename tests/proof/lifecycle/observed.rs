@@ -109,7 +109,7 @@ pub(super) async fn rows(db: &Pool, org: Uuid) -> Vec<Row> {
     let rows: Json<Vec<Row>> = sqlx::query_scalar(
         "select coalesce(json_agg(json_build_object(
            'id', p.id, 'status', p.status, 'is_deleted', p.deleted_at is not null, 'is_draft', p.is_draft,
-           'content', (select content from containers c where c.post_id = p.id and position = 0),
+           'content', (select content from containers c where c.post_id = p.id and variant = 0 and position = 0),
            'year', extract(year from p.scheduled_at at time zone 'utc'), 'is_slot', p.slot_account_id is not null,
            'targets', (
              select json_agg(json_build_object(
