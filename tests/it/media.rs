@@ -784,7 +784,7 @@ async fn a_picture_that_can_t_be_fitted_ends_dead_with_the_reason() {
     let account = world.connect("instagram", "ada").await;
     let picture = world.medium("empty.png", None, hollow_png(640, 640)).await;
     undecodable(&world, &picture).await;
-    // As one of which an earlier version, or a process in a hurry, knew nothing.
+    // As one of which a process in a hurry knew nothing.
     let id: Uuid = picture["id"].as_str().unwrap().parse().unwrap();
     let forget = "update media set facts = facts - 'undecodable' where id = $1";
     sqlx::query(forget).bind(id).execute(&world.db).await.unwrap();

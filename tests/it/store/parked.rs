@@ -51,7 +51,6 @@ async fn a_row_has_one_parked_message_however_often_temporal_refuses_it() {
     assert_eq!((counts(&db).await, messages(&db).await.len()), ((0, 1), 1));
 }
 
-/// As earlier versions left them.
 #[tokio::test(flavor = "multi_thread")]
 async fn parked_messages_of_one_row_are_sent_again_as_one() {
     let db = database().await;
