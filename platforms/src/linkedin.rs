@@ -880,9 +880,8 @@ impl Listing for Comments<'_> {
     }
 
     fn is(&self, comment: &Made, post: &Publication) -> bool {
-        // Earlier versions sent mentions as they were written. A comment of theirs may be looked up after an update.
-        let sent = [&message(&post.text).text, &post.text].map(|text| collapse_whitespace(text));
-        comment.actor == self.author && sent.contains(&collapse_whitespace(&comment.message.text))
+        comment.actor == self.author
+            && collapse_whitespace(&comment.message.text) == collapse_whitespace(&message(&post.text).text)
     }
 }
 

@@ -216,10 +216,9 @@ impl Settings {
         }
     }
 
-    /// Returns true if Reddit keeps this text as it was sent. Versions before `text_format` sent a text as it is written,
-    /// maybe before the response that is looked for.
+    /// Returns true if Reddit keeps this text as it was sent.
     fn is_text(&self, kept: &Option<String>, text: &str) -> bool {
-        same(kept, &self.format(text)) || same(kept, text)
+        same(kept, &self.format(text))
     }
 
     /// Returns the subreddit, or the account's own profile.

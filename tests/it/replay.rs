@@ -445,7 +445,7 @@ async fn check(handle: &WorkflowHandle<Client, UntypedWorkflow>, name: &str) -> 
         && NAMES.split_whitespace().any(|kept| kept == name)
     {
         let file = if version == "1" { format!("{name}.json") } else { format!("{name}.{version}.json") };
-        // A history of an earlier version is kept as it is.
+        // A history that is there is kept as it is.
         if !kept().join(&file).exists() {
             std::fs::write(kept().join(file), &history).unwrap();
         }

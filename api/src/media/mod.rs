@@ -635,7 +635,7 @@ pub struct Asset {
     /// Duration in milliseconds.
     #[oai(nullable)]
     pub duration_ms: Option<u64>,
-    /// Encoding of a file; null until the file is inspected, and for files that an earlier version inspected.
+    /// Encoding of a file; null until the file is inspected.
     #[oai(nullable)]
     pub facts: Option<Facts>,
     /// SHA-256 in lower-case hex.

@@ -113,7 +113,7 @@ fn envelope(name: &str, summary: &str, data: Value) -> Value {
         "properties": {
             "id": {
                 "type": "string", "format": "uuid",
-                "description": "Id of the event, as in the header `X-Fanfare-Event-Id`; absent from events of earlier versions",
+                "description": "Id of the event, as in the header `X-Fanfare-Event-Id`",
             },
             "event": { "type": "string", "enum": [name], "description": "Name of the event" },
             "timestamp": { "type": "string", "format": "date-time", "description": "Time of the event" },

@@ -68,7 +68,7 @@ export async function verifyWebhook(
   } catch {
     throw new WebhookVerificationError("the body is not JSON", "invalid_payload");
   }
-  // The header is not signed. Events of earlier versions of the service have no id in their body.
+  // The header is not signed; the id in the body is.
   if (event.id !== undefined && event.id !== id) {
     throw new WebhookVerificationError("the header has another event id than the body", "invalid_signature");
   }

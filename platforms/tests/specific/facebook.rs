@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use domain::{ErrorCode, Severity};
 use libtest_mimic::Trial;
 use platforms::{
-    Checkpoint, Committed, Identity, Located, MediaKind, Publication, Result,
+    Committed, Identity, Located, MediaKind, Publication, Result,
     check::{Draft, check},
 };
 use serde_json::{Value, json};
@@ -23,7 +23,6 @@ pub(super) fn trials() -> Vec<Trial> {
             a_page_without_a_publishing_task_is_reported,
             a_declined_permission_is_asked_for_again,
             a_video_is_sent_in_the_parts_that_facebook_asks_for,
-            an_upload_that_an_earlier_version_began_is_continued,
             a_video_is_covered_by_a_picture_of_the_post,
             a_failed_cover_does_not_undo_the_video,
             pages_are_invited_to_a_reel_once,
@@ -145,26 +144,6 @@ async fn a_video_is_sent_in_the_parts_that_facebook_asks_for() {
     assert!(size > part && size < 2 * part);
     // The answer to the last part asks for nothing more.
     assert_eq!(ends, [part, size, size]);
-}
-
-/// A checkpoint of an earlier version does not have the end of the next part.
-async fn an_upload_that_an_earlier_version_began_is_continued() {
-    let world = World::start().await;
-    let actor = actor(&world, "facebook");
-    let post = actor.post_with("a film", MediaKind::Video, 1);
-    let media = &post.media[0];
-    let url = actor.sandbox("graph.facebook.com/v26.0/me/videos");
-    let form = [("upload_phase", "start".to_owned()), ("file_size", media.size_bytes.to_string())];
-    let call = actor.http.post(url).bearer_auth(&actor.grant.access_token).form(&form);
-    let begun: Value = call.send().await.expect("an answer").json().await.expect("JSON");
-    let at = json!({ "uploads": [{
-        "media": media.id, "expires_at": null, "stage": { "send": 0 },
-        "ticket": { "id": begun["video_id"], "session": begun["upload_session_id"] },
-    }] });
-    let at = actor.prepare_from(&post, Checkpoint(at)).await.on("prepare");
-    let committed = actor.commit(&post, &at).await.on("commit");
-    let id = actor.landed(&post, committed).await.on("landed");
-    assert_eq!(begun["video_id"], id);
 }
 
 /// Returns a video with an image for its cover.

@@ -62,7 +62,7 @@ def verify_webhook(
         raise WebhookVerificationError("the signature is too old, or the clock is wrong", code="stale_signature")
     try:
         values = json.loads(body)
-        # The header is not signed. Events of earlier versions of the service have no id in their body.
+        # The header is not signed; the id in the body is.
         if values.get("id", event_id) != event_id:
             raise WebhookVerificationError("the header has another event id than the body", code="invalid_signature")
         return parse_event({**values, "id": event_id})

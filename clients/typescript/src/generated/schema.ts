@@ -2790,7 +2790,7 @@ export interface components {
              * @example 2026-01-02T03:04:05.000Z
              */
             expires_at: string | null;
-            /** @description Encoding of a file; null until the file is inspected, and for files that an earlier version inspected. */
+            /** @description Encoding of a file; null until the file is inspected. */
             facts: components["schemas"]["MediaFacts"] | null;
             /** @description File name. */
             filename: string;
@@ -3090,7 +3090,7 @@ export interface components {
              * @example 2026-01-02T03:04:05.000Z
              */
             expires_at: string;
-            /** @description Encoding of a file; null until the file is inspected, and for files that an earlier version inspected. */
+            /** @description Encoding of a file; null until the file is inspected. */
             facts: components["schemas"]["MediaFacts"] | null;
             /** @description File name. */
             filename: string;

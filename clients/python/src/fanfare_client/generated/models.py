@@ -1335,7 +1335,7 @@ class Media(Model):
     """
     facts: MediaFacts | None
     """
-    Encoding of a file; null until the file is inspected, and for files that an earlier version inspected.
+    Encoding of a file; null until the file is inspected.
     """
     filename: str
     """
@@ -1657,7 +1657,7 @@ class MediaUpload(Model):
     """
     facts: MediaFacts | None
     """
-    Encoding of a file; null until the file is inspected, and for files that an earlier version inspected.
+    Encoding of a file; null until the file is inspected.
     """
     filename: str
     """
