@@ -169,6 +169,8 @@ async fn an_account_without_the_scope_is_not_asked_to_delete() {
 #[tokio::test]
 async fn a_thread_goes_on_when_its_platform_did_not_delete_it() {
     let world = world().pace(1.0).start().await;
+    // The reply waits until it is asked for, however slow this machine is.
+    world.set_sandbox(json!({ "throttle_seconds": 900 })).await;
     world.connect("x", "ada").await;
     let containers = json!([{ "content": "One" }, { "content": "Two #sandbox-429x1" }]);
     let post = world.post(json!({ "containers": containers, "accounts": ["ada"] })).await;
