@@ -5,8 +5,8 @@ use chrono::{DateTime, Utc};
 use domain::{
     CancelReason, Effect, ErrorCode, Failure, MAY_BE_LIVE, TargetStatus, Then, Wait, WaitReason,
     publish::PublishResult,
+    publishing::wait::{APP_LIMIT, FAULT_LIMIT, FILE_LIMIT, HANDOVER_LIMIT},
     retry::{self, Spent},
-    wait::{APP_LIMIT, FAULT_LIMIT, FILE_LIMIT, HANDOVER_LIMIT},
 };
 use platforms::{
     Adapter, Publication, Publishing, Replies, ReplyTo, Session,

@@ -4,7 +4,7 @@ use super::{
     Driver, Next, Runner, Step,
     platform::{self, Answer, Script, Shape},
 };
-use domain::{TargetStatus, WaitReason, retry, wait};
+use domain::{TargetStatus, WaitReason, publishing::wait, retry};
 use sqlx::Row;
 use std::time::Duration;
 use store::publishing::TargetKey;

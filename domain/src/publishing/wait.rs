@@ -1,8 +1,10 @@
 //! Waits of a target: what it waits for, when it looks again, when that ends, and what follows.
 //!
 //! A wait costs no attempt, so that nothing else would end it. Each therefore has an end of its own, and is written in
-//! the target's row before the attempt returns: see `store::publishing::wait`.
+//! the target's row before the attempt returns: see `store::publishing::wait`. It is noted in the timeline once, and again
+//! after a requested retry, but not at each look.
 
+use super::{Condition, Rules};
 use crate::Failure;
 use chrono::{DateTime, Utc};
 use std::time::Duration;
@@ -80,4 +82,60 @@ pub enum Then {
     GiveUp(Failure),
     /// The attempt has failed, and counts.
     Fail(Failure),
+}
+
+/// A wait that an attempt found in the row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Reason of the wait.
+    pub reason: WaitReason,
+    /// Since when.
+    pub since: DateTime<Utc>,
+    /// When that ends; `None` for a slot.
+    pub until: Option<DateTime<Utc>>,
+    /// True if a retry has been requested since the timeline told of the wait: what comes of it is told again.
+    pub is_retried: bool,
+}
+
+/// A wait as the target's row is to contain it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowWait {
+    /// Reason of the wait.
+    pub reason: WaitReason,
+    /// Since when.
+    pub since: DateTime<Utc>,
+    /// Time until the next look.
+    pub look_after: Duration,
+    /// End of the wait.
+    pub until: DateTime<Utc>,
+    /// True if the timeline does not tell of it yet.
+    pub is_new: bool,
+}
+
+/// Decides how long the target of an attempt waits, which found `before` in the row. Returns `None` when the wait has ended
+/// in vain.
+pub fn wait(rules: Rules, before: Option<Waiting>, begun_at: DateTime<Utc>, wait: &Wait) -> Option<RowWait> {
+    // Waits that follow one another without an attempt that got further end together, with the longest of them.
+    let until = before.and_then(|before| before.until).map_or(wait.until, |until| until.max(wait.until));
+    if rules.holds(Condition::IsOver, begun_at >= until) {
+        return None;
+    }
+    Some(RowWait {
+        reason: wait.reason,
+        since: before.map_or(begun_at, |before| before.since),
+        look_after: wait.look_after,
+        until,
+        is_new: is_untold(rules, before, wait.reason),
+    })
+}
+
+/// Returns true if the timeline does not tell yet that a target waits for this.
+pub(super) fn is_untold(rules: Rules, waiting: Option<Waiting>, reason: WaitReason) -> bool {
+    let is_untold = waiting.is_none_or(|waiting| waiting.reason != reason || waiting.is_retried);
+    rules.holds(Condition::IsUntold, is_untold)
+}
+
+/// Returns since when a target waits for something that it needs before an attempt.
+pub(super) fn since(waiting: Option<Waiting>, reason: WaitReason, now: DateTime<Utc>) -> DateTime<Utc> {
+    waiting.filter(|waiting| waiting.reason == reason).map_or(now, |waiting| waiting.since)
 }

@@ -1,0 +1,168 @@
+//! Decisions of the publishing protocol, as functions of plain data.
+//!
+//! [`begin()`] decides whether an attempt at a target begins, [`settle()`] how a target ends, [`wait()`] how long it
+//! waits. `store::publishing` reads what they need and writes what they decide, in one transaction; crate `model` calls
+//! the same functions in every state that it explores. Each of their conditions has a name, by which a test negates it.
+
+pub mod begin;
+mod place;
+pub mod settle;
+pub mod wait;
+
+pub use self::{
+    begin::begin,
+    place::{Found, NoParent, Parent, Place},
+    settle::settle,
+    wait::wait,
+};
+
+use crate::PostStatus;
+
+crate::string_enum! {
+    /// A condition of a decision.
+    Condition, "condition" {
+        /// The target is dead or canceled, so that no attempt begins.
+        HasEnded = "has_ended",
+        /// The post was edited since the workflow was started, so that no attempt begins.
+        IsStale = "is_stale",
+        /// A live target has no next attempt.
+        IsComplete = "is_complete",
+        /// The target's posts are being deleted from the platform.
+        IsBeingUnpublished = "is_being_unpublished",
+        /// The time of the next attempt has not come.
+        IsEarly = "is_early",
+        /// The next attempt waits because the last one failed.
+        HasFailed = "has_failed",
+        /// The last attempt cost nothing of the budget.
+        WasFree = "was_free",
+        /// Nothing was begun, and the time of the post has not come.
+        IsScheduled = "is_scheduled",
+        /// Nothing was begun, so that files may be awaited.
+        NeedsFiles = "needs_files",
+        /// One of the files is still being fetched or read.
+        AwaitsFile = "awaits_file",
+        /// An operator ends the target.
+        IsStopped = "is_stopped",
+        /// The account was disconnected.
+        IsDisconnected = "is_disconnected",
+        /// The post was deleted.
+        IsDeleted = "is_deleted",
+        /// The target replies to another post.
+        IsReply = "is_reply",
+        /// The place of a reply does not depend on the post that it replies to any more.
+        HasPlace = "has_place",
+        /// A reply has no place, and needs none.
+        NeedsNoPlace = "needs_no_place",
+        /// A call is looked up although the post that it replies to is being deleted from its platform.
+        LooksUpBelow = "looks_up_below",
+        /// The attempt would publish: no call is to be looked up, and nothing bars it.
+        WouldPublish = "would_publish",
+        /// Operators froze what is left to publish.
+        IsFrozen = "is_frozen",
+        /// The freeze was not released meanwhile.
+        IsFreezeOpen = "is_freeze_open",
+        /// The attempt counts.
+        IsCounted = "is_counted",
+        /// The account rests.
+        IsResting = "is_resting",
+        /// The target has rested for too long.
+        HasRested = "has_rested",
+        /// The platform refuses the app.
+        IsAppHeld = "is_app_held",
+        /// The target has waited for the app for too long.
+        HasWaitedForApp = "has_waited_for_app",
+        /// A wait is at its end.
+        IsOver = "is_over",
+        /// The timeline does not tell of a wait.
+        IsUntold = "is_untold",
+        /// Another attempt holds the target, so that this one can't end it.
+        IsSuperseded = "is_superseded",
+        /// The post was edited since the workflow was started, so that it can't end the target.
+        EndIsStale = "end_is_stale",
+        /// The main container is live, so that the target loses only its replies.
+        IsCaptured = "is_captured",
+        /// The target is dead or canceled already.
+        WasEnded = "was_ended",
+        /// The target is published already.
+        WasPublished = "was_published",
+        /// A published target still has replies to lose.
+        HasRest = "has_rest",
+        /// The target is the post's first that is live.
+        IsFirst = "is_first",
+    }
+}
+
+/// The rules that a decision is made by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Rules {
+    negated: Option<Condition>,
+}
+
+impl Rules {
+    /// The rules of the protocol.
+    pub const PROTOCOL: Self = Self { negated: None };
+
+    /// Returns the rules of the protocol with one condition negated, to show that it is needed.
+    pub const fn negating(condition: Condition) -> Self {
+        Self { negated: Some(condition) }
+    }
+
+    /// Returns what a condition counts as.
+    fn holds(self, condition: Condition, is_true: bool) -> bool {
+        is_true != (self.negated == Some(condition))
+    }
+}
+
+/// The purpose of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Publishes; counted as an attempt unless it continues one.
+    Publish,
+    /// Looks up the result of an earlier attempt; never counted.
+    Look,
+}
+
+/// Reason why nothing new may be published for a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Barred {
+    /// The account was disconnected.
+    Disconnected,
+    /// The post was deleted.
+    Deleted,
+    /// The post that it replies to is not live.
+    NoParent(NoParent),
+    /// An operator ends the target.
+    Stopped,
+}
+
+/// State of a container's publication.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Publication {
+    /// True from the intent of a publishing call on, until a call is known to have published nothing.
+    pub has_intent: bool,
+    /// True if the platform's id is stored.
+    pub is_live: bool,
+}
+
+impl Publication {
+    /// Returns true if the result of a publishing call is unknown.
+    pub fn is_in_doubt(self) -> bool {
+        self.has_intent && !self.is_live
+    }
+}
+
+/// Returns true if the result of a publishing call of a target is unknown.
+pub fn is_in_doubt(publications: &[Publication]) -> bool {
+    publications.iter().any(|publication| publication.is_in_doubt())
+}
+
+/// Returns true if everything of a target is live.
+pub fn is_complete(publications: &[Publication]) -> bool {
+    publications.iter().all(|publication| publication.is_live)
+}
+
+/// Returns true if a post was edited since a workflow was started for version `started`. A post whose publishing has begun
+/// can't be edited, so its targets are not stale.
+fn is_stale(post: PostStatus, version: i32, started: i32) -> bool {
+    post.is_editable() && version != started
+}
