@@ -8,6 +8,7 @@
 //!
 //! Intents, processing phases and waits are timed by the database's clock, since workers' clocks differ.
 
+mod begin;
 mod cancel;
 mod edit;
 mod frozen;
@@ -18,62 +19,45 @@ pub(crate) mod outcome;
 mod owned;
 mod replying;
 mod revive;
+mod settle;
 mod unpublish;
 mod waits;
 
 use crate::{
     bounds::{Access, Resource},
     decode::Parsed,
-    events::{self, NewEvent},
-    grants::{AccountGrant, account_grant},
+    grants::AccountGrant,
     outbox,
-    posts::{Attachment, Container},
+    posts::Container,
     timeline,
 };
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, CancelReason, ErrorCode, ErrorSource, Failure, Owner, PostId, PostStatus, TargetId,
-    TargetStatus, WaitReason,
-    event::{self, EventAccount, EventName, Outcome},
+    AccountId, ErrorCode, Failure, Owner, PostId, TargetId, TargetStatus, WaitReason,
     outbox::Message,
-    overrides,
-    post::roll_up,
-    retry::{self, Spent},
-    wait,
+    publishing::{Publication, begin::CallTimes},
+    retry::Spent,
 };
-use outcome::History;
-use replying::Found;
 use serde_json::{Value, json};
-use sqlx::{PgConnection, PgExecutor, PgPool, types::Json};
-use std::{borrow::Cow, fmt, time::Duration};
+use sqlx::{PgConnection, PgExecutor, PgPool};
+use std::time::Duration;
 
+pub use begin::{BeginResult, begin};
 pub(crate) use cancel::cancel;
+pub use domain::publishing::{Barred, NoParent, Parent, Place, Purpose, wait::Waiting};
 pub use edit::{BeginEdit, Changes, EDIT_LEASE, EditResult, begin_edit, record_edit};
 pub use frozen::is_frozen;
 pub(crate) use holds::FORGOTTEN_AFTER;
 pub use holds::{Held, held, hold, lift};
 pub use left_out::{LeftOut, leave_out};
-use missing::mark_incomplete;
 pub use missing::{Rewrite, Rewritten, mark_complete, rewrite};
 pub use owned::{adopt, captured_ids};
-pub use replying::{NoParent, Parent, Place};
 pub(crate) use replying::{Replies, wake_replies};
 pub(crate) use revive::revive_in;
 pub use revive::{Revived, lost_with_grant, revive};
+pub use settle::{End, Settled, settle};
 pub use unpublish::{UNPUBLISH_LEASE, Withdrawn, record_unpublished, release_withdrawn, withdraw};
-pub use waits::{Look, Waiting, Waits, await_slot, wait};
-
-/// Maximum time that an attempt may be early: Temporal's timers and the database's clock differ.
-const TOLERANCE: Duration = Duration::from_secs(1);
-/// Time from which a poll is not early any more: a clock that was ahead wrote its time, and the workflow has waited by
-/// Temporal's clock. A poll that comes too soon after a restart of the workflow does no harm.
-const MAX_POLL_WAIT: Duration = Duration::from_secs(600);
-/// Maximum time by which the database's clock may have been ahead when an intent was written.
-const MAX_AHEAD: TimeDelta = TimeDelta::days(1);
-
-/// Pause between two looks at a file that is being fetched or read. Its end wakes the target; this finds one that was not
-/// woken.
-const MEDIA_WAIT: Duration = Duration::from_secs(60);
+pub use waits::{Look, Waits, await_slot, wait};
 
 /// A target and the version of its post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,67 +70,6 @@ pub struct TargetKey {
     pub target: TargetId,
     /// Version of the post's row that the workflow was started for.
     pub version: i32,
-}
-
-impl TargetKey {
-    /// Returns true if the post, which has this status and version, was edited since the workflow was started. A
-    /// post whose publishing has begun can't be edited, so its targets are not stale.
-    fn is_stale(&self, status: PostStatus, version: i32) -> bool {
-        status.is_editable() && version != self.version
-    }
-}
-
-/// The result of beginning an attempt.
-#[derive(Debug)]
-pub enum BeginResult {
-    /// An attempt, with everything it needs.
-    Attempt(Box<Attempt>),
-    /// The post was edited; another message brings the new version to its workflow.
-    Stale,
-    /// It is too early, or the target waits for something else than a time.
-    Early(Look),
-    /// The last attempt failed, and the next one is due after this time.
-    Failed {
-        /// Time to wait.
-        pause: Duration,
-        /// The last failure.
-        failure: Failure,
-        /// Its number in the retry budget.
-        number: u32,
-    },
-    /// The target is frozen, its account rests, or the platform refuses its app: it has this error code and waits.
-    Held {
-        /// Time to wait.
-        pause: Duration,
-        /// Error code.
-        code: ErrorCode,
-        /// False if it waited with this code before.
-        is_new: bool,
-    },
-    /// The target has this final status.
-    Ended(TargetStatus),
-}
-
-/// Reason why nothing new may be published for a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Barred {
-    /// The account was disconnected.
-    Disconnected,
-    /// The post was deleted.
-    Deleted,
-    /// The post that it replies to is not live.
-    NoParent(NoParent),
-    /// An operator ends the target, for the reason in [`Attempt::stop_reason`].
-    Stopped,
-}
-
-/// Purpose of an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// Publishes; counted as an attempt unless it continues one.
-    Publish,
-    /// Looks up the result of an earlier attempt; never counted.
-    Look,
 }
 
 /// An attempt at a target.
@@ -224,7 +147,7 @@ impl Attempt {
 
     /// Returns whether the result of a publishing call is unknown.
     pub fn is_in_doubt(&self) -> bool {
-        self.entries.iter().any(|entry| entry.commit_begun_at.is_some() && entry.platform_id.is_none())
+        self.entries.iter().any(|entry| entry.publication().is_in_doubt())
     }
 }
 
@@ -253,479 +176,21 @@ pub struct Entry {
     pub platform_id: Option<String>,
 }
 
-/// Returns the name of one of the target's files that is still being fetched or read.
-async fn awaited_file(
-    tx: &mut PgConnection,
-    key: TargetKey,
-    entries: &[Entry],
-) -> sqlx::Result<Option<String>> {
-    let attached = entries.iter().flat_map(|entry| &entry.container.media);
-    let ids: Vec<_> = attached.map(|attachment| attachment.id).collect();
-    if ids.is_empty() {
-        return Ok(None);
+impl Entry {
+    /// Returns the state of the publication.
+    fn publication(&self) -> Publication {
+        Publication { has_intent: self.commit_begun_at.is_some(), is_live: self.platform_id.is_some() }
     }
-    sqlx::query_scalar!(
-        "select filename from media
-         where id = any($1) and org_id = $2 and mode = $3 and status in ('pending_upload', 'uploaded') and deleted_at is null
-         limit 1",
-        &ids,
-        key.owner.org.0,
-        key.owner.mode.as_str()
-    )
-    .fetch_optional(tx)
-    .await
-}
 
-/// Begins an attempt.
-///
-/// The post's row is locked: an edit, a deletion and the first attempt compete for it, and the first wins.
-/// Continuing after the platform processed the post doesn't count as an attempt. An attempt before the time
-/// in the row is rejected, so that a workflow can be restarted at any moment. So is one of a target that operators
-/// froze, unless it has a call to look up.
-// Model: Begin.
-pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Result<BeginResult> {
-    let mut tx = crate::begin(db).await?;
-    let row = sqlx::query!(
-        r#"select p.status as "post_status: Parsed<PostStatus>", p.version, p.created_at, p.deleted_at,
-             greatest(coalesce(t.scheduled_at, p.scheduled_at, p.created_at), p.created_at) as "due_at!",
-             coalesce(t.scheduled_at, p.scheduled_at) as scheduled_at,
-             p.default_config -> t.platform as block,
-             t.status as "status: Parsed<TargetStatus>", t.processing_since, t.is_continuation, t.attempts,
-             t.token_attempts, t.next_attempt_at, t.throttled_since, t.free_attempts,
-             t.platform_post_url, t.unpublish_until, p.reply_to, t.reply_root, t.reply_parent, t.stop_reason, t.error_code, t.error_message,
-             t.freeze_id as waits_for, t.wait_reason, t.wait_since, t.wait_until,
-             t.wait_reason is not null and coalesce((
-               select max(r.id) filter (where r.kind = 'retry')
-                 > coalesce(max(r.id) filter (where r.kind in ('waiting', 'rest')), 0)
-               from timeline r where r.target_id = t.id), false) as "is_retried!",
-             a.id as account_id, a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
-             a.grant_sealed, a.grant_version, a.scopes, a.status as account_status, a.rests_until,
-             h.app as "held_app?", h.message as "hold_message?",
-             f.id as "freeze_id?", f.kind as "frozen?", f.reason as "freeze_reason?"
-           from posts p join targets t on t.post_id = p.id join accounts a on a.id = t.account_id
-             left join app_holds h on h.app = app_of(a.platform, a.mode, a.org_id, a.social_network_id)
-             left join lateral (
-               select id, kind, reason from freezes
-               where released_at is null and (mode is null or mode = p.mode)
-                 and (kind, subject) in (('platform', a.platform), ('account', a.id::text),
-                   ('organization', p.org_id::text))
-               order by created_at limit 1) f on true
-           where p.id = $1 and t.id = $2 and p.org_id = $3 and p.mode = $4
-           for no key update of p, t"#,
-        key.post.0,
-        key.target.0,
-        key.owner.org.0,
-        key.owner.mode.as_str()
-    )
-    .fetch_optional(&mut *tx)
-    .await?;
-    let Some(row) = row else {
-        // An edit that removed the account deleted the target's row. A post that doesn't exist at all was
-        // lost with its database: its workflow ends.
-        let is_known = sqlx::query_scalar!(
-            r#"select exists (select from posts where id = $1 and org_id = $2 and mode = $3) as "is_known!""#,
-            key.post.0,
-            key.owner.org.0,
-            key.owner.mode.as_str()
-        )
-        .fetch_one(&mut *tx)
-        .await?;
-        return Ok(if is_known { BeginResult::Stale } else { BeginResult::Ended(TargetStatus::Canceled) });
-    };
-    let (status, post_status) = (row.status.0, row.post_status.0);
-    if matches!(status, TargetStatus::Dead | TargetStatus::Canceled) {
-        return Ok(BeginResult::Ended(status));
-    }
-    if key.is_stale(post_status, row.version) {
-        return Ok(BeginResult::Stale);
-    }
-    let entries = sqlx::query!(
-        r#"select c.id as "id!", c.position as "position!", c.content as "content!",
-             c.media as "media!: Json<Vec<Attachment>>", p.checkpoint as "checkpoint?",
-             p.commit_begun_at as "commit_begun_at?", p.commit_deadline as "commit_deadline?",
-             p.doubted_since as "doubted_since?", p.commit_ended_at as "commit_ended_at?",
-             p.ambiguous_error_code as "ambiguous_error_code?: Parsed<ErrorCode>",
-             p.accepted as "accepted?", p.is_restored as "is_restored?", p.platform_id as "platform_id?"
-           from target_containers c left join publications p on p.target_id = c.target_id and p.position = c.position
-           where c.target_id = $1 order by c.position"#,
-        key.target.0
-    )
-    .fetch_all(&mut *tx)
-    .await?;
-    let mut entries: Vec<_> = entries
-        .into_iter()
-        .map(|row| Entry {
-            container: Container {
-                id: row.id.into(),
-                position: row.position.cast_unsigned(),
-                content: row.content,
-                media: row.media.0,
-            },
-            checkpoint: row.checkpoint.unwrap_or(Value::Null),
-            commit_begun_at: row.commit_begun_at,
-            commit_deadline: row.commit_deadline,
-            doubted_since: row.doubted_since,
-            commit_ended_at: row.commit_ended_at,
-            ambiguous_error_code: row.ambiguous_error_code.map(|code| code.0),
-            accepted: row.accepted.unwrap_or(false),
-            is_restored: row.is_restored.unwrap_or(false),
-            platform_id: row.platform_id,
-        })
-        .collect();
-    // A live target has a next attempt until its replies and its URL are known or given up.
-    if status == TargetStatus::Published && row.next_attempt_at.is_none() {
-        return Ok(BeginResult::Ended(status));
-    }
-    let begun_at = clock(&mut tx).await?;
-    let mut next_attempt_at = row.next_attempt_at;
-    for entry in &mut entries {
-        if let Some(intent) = entry.commit_begun_at.filter(|_| entry.platform_id.is_none())
-            && intent > begun_at + TOLERANCE
-        {
-            set_back(&mut tx, key.target, entry, intent, begun_at).await?;
-            // Written by the same clock.
-            next_attempt_at = None;
-        }
-    }
-    // Its posts are being deleted from the platform, and no call of it is open. The lease in the row is the wait.
-    if let Some(until) = row.unpublish_until.and_then(|until| (until - begun_at).to_std().ok()) {
-        return Ok(BeginResult::Early(Look::of_row(until + TOLERANCE)));
-    }
-    let remaining = next_attempt_at.and_then(|next| (next - begun_at).to_std().ok()).unwrap_or_default();
-    // A target that was frozen waits for its turn after the release, however long that takes.
-    let was_frozen = row.error_code.as_deref() == Some(frozen::CODE);
-    let is_from_future = row.is_continuation && !was_frozen && remaining > MAX_POLL_WAIT;
-    if purpose == Purpose::Publish && remaining > TOLERANCE && !is_from_future {
-        let code = row.error_code.as_deref().and_then(|code| code.parse().ok());
-        let Some(code) = code.filter(|_| status == TargetStatus::Failed) else {
-            return Ok(BeginResult::Early(Look::of_row(remaining)));
-        };
-        // An attempt that was throttled has a number, too, though it costs nothing.
-        let is_free = row.throttled_since.is_some_and(|since| begun_at < since + retry::THROTTLED_FREE);
-        return Ok(BeginResult::Failed {
-            pause: remaining,
-            failure: Failure::new(code, row.error_message.unwrap_or_default()),
-            number: (row.attempts - row.free_attempts + i32::from(is_free)).unsigned_abs(),
-        });
-    }
-    let has_begun = entries.iter().any(|entry| entry.commit_begun_at.is_some());
-    // Temporal's clock may be ahead, and a retry of a target that an operator ended too early starts it at once.
-    let until_due = row.scheduled_at.and_then(|at| (at - begun_at).to_std().ok()).unwrap_or_default();
-    let is_ended =
-        row.deleted_at.is_some() || row.stop_reason.is_some() || row.account_status == "disconnected";
-    if !has_begun && until_due > TOLERANCE && !is_ended {
-        return Ok(BeginResult::Early(Look::of_row(until_due)));
-    }
-    let reason = row.wait_reason.as_deref().and_then(|reason| reason.parse().ok());
-    let waiting = reason.zip(row.wait_since).map(|(reason, since)| Waiting {
-        reason,
-        since,
-        until: row.wait_until,
-        is_retried: row.is_retried,
-    });
-    let mut waited_in_vain = None;
-    if !has_begun
-        && row.deleted_at.is_none()
-        && let Some(filename) = awaited_file(&mut tx, key, &entries).await?
-    {
-        let reason = WaitReason::File;
-        let wait = waits::Before {
-            reason,
-            pause: MEDIA_WAIT,
-            until: waits::since(waiting, reason, begun_at) + wait::FILE_LIMIT,
-            message: &format!("Waits for the file {filename}, which is being fetched and read"),
-        };
-        if let Some(look) = waits::wait_before(&mut tx, key, waiting, wait, begun_at).await? {
-            tx.commit().await?;
-            return Ok(BeginResult::Early(look));
-        }
-        waited_in_vain = Some(reason);
-    }
-    // Publishing calls already begun are still looked up, and nothing new is published.
-    let barred = match row.account_status.as_str() {
-        _ if row.stop_reason.is_some() => Some(Barred::Stopped),
-        "disconnected" => Some(Barred::Disconnected),
-        _ => row.deleted_at.map(|_| Barred::Deleted),
-    };
-    let known = row.reply_root.zip(row.reply_parent).map(|(root, last)| Parent { root, last });
-    let is_live = entries.first().is_some_and(|entry| entry.platform_id.is_some());
-    let in_doubt = entries.iter().any(|entry| entry.commit_begun_at.is_some() && entry.platform_id.is_none());
-    let (place, barred) = match (row.reply_to, known) {
-        (None, _) => (Place::Own, barred),
-        // The rest of its thread goes below its own first container.
-        (Some(_), Some(known)) if is_live || barred.is_some() => (Place::Below(known), barred),
-        (Some(_), None) if barred.is_some() || waited_in_vain.is_some() => (Place::Nowhere, barred),
-        (Some(post), known) => {
-            let found = replying::find(&mut tx, key, PostId(post), row.account_id.into(), begun_at).await?;
-            match (found, known) {
-                (Found::Gone(reason), known) => {
-                    (known.map_or(Place::Nowhere, Place::Below), Some(Barred::NoParent(reason)))
-                }
-                // What is being deleted may stay, or its place be lost: nothing is published below it until that is
-                // known, but a call is looked up.
-                (Found::Held { .. }, Some(known)) if in_doubt => (Place::Below(known), None),
-                (Found::Live(_) | Found::Waiting { .. }, Some(known)) => (Place::Below(known), None),
-                (Found::Live(parent), None) => (Place::Below(parent), None),
-                (Found::Waiting { pause, next } | Found::Held { pause, next }, known) => {
-                    let reason = WaitReason::Parent;
-                    let since = waits::since(waiting, reason, begun_at);
-                    let wait = waits::Before {
-                        reason,
-                        pause,
-                        until: next.map_or(since, |next| next.max(since)) + wait::PARENT_LIMIT,
-                        message: "Waits until the post that it replies to is live",
-                    };
-                    if let Some(look) = waits::wait_before(&mut tx, key, waiting, wait, begun_at).await? {
-                        tx.commit().await?;
-                        return Ok(BeginResult::Early(look));
-                    }
-                    waited_in_vain = Some(reason);
-                    (known.map_or(Place::Nowhere, Place::Below), None)
-                }
-            }
-        }
-    };
-    let is_counted = purpose == Purpose::Publish && !row.is_continuation && waited_in_vain.is_none();
-    let is_unpublished = entries.iter().any(|entry| entry.platform_id.is_none());
-    if let (Some(freeze), Some(kind), Some(reason)) = (row.freeze_id, row.frozen, row.freeze_reason)
-        && is_unpublished
-        && !in_doubt
-        && barred.is_none()
-        && let Some(next) = frozen::wait(
-            &mut tx,
-            key,
-            &frozen::Freeze { id: freeze, kind: &kind, platform: &row.platform, reason: &reason },
-            row.waits_for != Some(freeze),
-        )
-        .await?
-    {
-        tx.commit().await?;
-        let pause = (next - begun_at).to_std().unwrap_or_default();
-        let is_new = row.waits_for != Some(freeze);
-        return Ok(BeginResult::Held { pause, code: ErrorCode::Frozen, is_new });
-    }
-    if let Some(until) = row.rests_until.filter(|until| *until > begun_at + TOLERANCE)
-        && is_counted
-        && !in_doubt
-        && barred.is_none()
-    {
-        // A call that is throttled now and then does not begin the wait again.
-        let since = row.throttled_since.unwrap_or(begun_at);
-        if begun_at < since + wait::REST_LIMIT {
-            let rest = Rest {
-                reason: WaitReason::Rest,
-                code: ErrorCode::RateLimited,
-                message: "the platform throttled another post of the account, which takes none before its wait is over",
-                until,
-                since,
-                limit: wait::REST_LIMIT,
-            };
-            let held = rest.hold(&mut tx, key, waiting, begun_at, row.error_code.as_deref()).await?;
-            tx.commit().await?;
-            return Ok(held);
-        }
-        waited_in_vain = Some(WaitReason::Rest);
-    }
-    if let (Some(app), Some(message)) = (&row.held_app, &row.hold_message)
-        && is_counted
-        && waited_in_vain.is_none()
-        && !in_doubt
-        && barred.is_none()
-    {
-        let since = waits::since(waiting, WaitReason::App, begun_at);
-        if begun_at >= since + wait::APP_LIMIT {
-            waited_in_vain = Some(WaitReason::App);
-        } else if let Some(until) = holds::wait_or_look(&mut tx, app, key.target).await? {
-            let rest = Rest {
-                reason: WaitReason::App,
-                code: ErrorCode::AppRefused,
-                message,
-                until,
-                since,
-                limit: wait::APP_LIMIT,
-            };
-            let held = rest.hold(&mut tx, key, waiting, begun_at, row.error_code.as_deref()).await?;
-            tx.commit().await?;
-            return Ok(held);
-        }
-    }
-    let is_counted = is_counted && waited_in_vain.is_none();
-    let mut account = account_grant!(row, row.account_id.into());
-    if barred == Some(Barred::Disconnected) && !has_begun {
-        account.grant_sealed = None;
-    }
-    let begins = post_status.is_editable();
-    let waiting = waiting.filter(|waiting| !waiting.reason.is_before_attempt());
-    let code = row.error_code.as_deref().filter(|_| !was_frozen).and_then(|code| code.parse().ok());
-    let last_failure = code.map(|code| Failure::new(code, row.error_message.unwrap_or_default()));
-    let parent = match &place {
-        Place::Below(parent) => Some(parent),
-        Place::Own | Place::Nowhere => None,
-    };
-    let begun = sqlx::query!(
-        r#"with post as (
-             update posts set status = 'publishing', updated_at = $2 where id = $3 and $4),
-           entry as (
-             insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
-             select $5, $6, $3, $1, $2, 'attempt', 'Attempt ' || $7::int || ' begins'
-             -- An attempt that could only wait costs nothing: the next one has its number.
-             where $8 and not exists (
-               select from timeline t
-               where t.post_id = $3 and t.target_id = $1 and t.kind = 'attempt'
-                 and t.message = 'Attempt ' || $7::int || ' begins'
-                 and t.id > coalesce((select max(r.id) from timeline r
-                   where r.post_id = $3 and r.target_id = $1 and r.kind = 'retry'), 0)))
-           update targets
-           set status = case status when 'pending' then 'queued' else status end,
-               attempts = $7, fence = fence + 1, freeze_id = null,
-               error_code = case when $11 then null else error_code end,
-               error_message = case when $11 then null else error_message end,
-               error_source = case when $11 then null else error_source end,
-               -- The sweeper finds a live target by the time of its next attempt.
-               next_attempt_at = case status when 'published' then $2::timestamptz end, updated_at = $2,
-               reply_root = coalesce(reply_root, $9), reply_parent = coalesce(reply_parent, $10), look_at = null,
-               wait_reason = case when $12 then wait_reason end, wait_since = case when $12 then wait_since end,
-               wait_until = case when $12 then wait_until end
-           where id = $1
-           returning fence"#,
-        key.target.0,
-        begun_at,
-        key.post.0,
-        begins,
-        key.owner.org.0,
-        key.owner.mode.as_str(),
-        row.attempts + i32::from(is_counted),
-        is_counted,
-        parent.map(|parent| parent.root.as_str()),
-        parent.map(|parent| parent.last.as_str()),
-        was_frozen,
-        waiting.is_some()
-    )
-    .fetch_one(&mut *tx)
-    .await?;
-    tx.commit().await?;
-    Ok(BeginResult::Attempt(Box::new(Attempt {
-        key,
-        fence: begun.fence,
-        status,
-        attempts: (row.attempts + i32::from(is_counted)).unsigned_abs(),
-        free_attempts: row.free_attempts.unsigned_abs(),
-        is_counted,
-        token_attempts: row.token_attempts.unsigned_abs(),
-        throttled_since: row.throttled_since,
-        processing_since: row.processing_since,
-        begun_at,
-        created_at: row.created_at,
-        due_at: row.due_at,
-        settings: overrides::settings(&row.block.unwrap_or_default(), row.account_id.into()),
-        account,
-        scopes: row.scopes,
-        is_account_active: row.account_status == "active",
-        place,
-        barred,
-        is_app_held: row.held_app.is_some(),
-        stop_reason: row.stop_reason,
-        last_failure,
-        waiting,
-        waited_in_vain,
-        url: row.platform_post_url,
-        entries,
-    })))
-}
-
-/// A wait of a target that it shares with others: of its account, which rests, or with its app, which the platform refuses.
-struct Rest<'a> {
-    reason: WaitReason,
-    code: ErrorCode,
-    message: &'a str,
-    until: DateTime<Utc>,
-    since: DateTime<Utc>,
-    limit: Duration,
-}
-
-impl Rest<'_> {
-    /// Lets the target wait until the time, and a little longer: all of them together would be throttled again. One whose
-    /// account rests waits as if it had been throttled itself.
-    async fn hold(
-        self,
-        tx: &mut PgConnection,
-        key: TargetKey,
-        waiting: Option<Waiting>,
-        begun_at: DateTime<Utc>,
-        code_before: Option<&str>,
-    ) -> sqlx::Result<BeginResult> {
-        let code = self.code.to_string();
-        let next = sqlx::query_scalar!(
-            r#"with resting as (
-                 update targets
-                 set status = case status when 'pending' then 'queued' else status end,
-                     error_code = $2, error_message = $3, error_source = $4,
-                     next_attempt_at = $5::timestamptz + (0.1 * random()) * ($5::timestamptz - clock_timestamp()),
-                     throttled_since = case when $10 then $6 else throttled_since end,
-                     wait_reason = $7, wait_since = $6, wait_until = $8, look_at = null,
-                     updated_at = clock_timestamp()
-                 where id = $1
-                 returning id, post_id, org_id, mode, updated_at, next_attempt_at),
-               logged as (
-                 insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
-                 select org_id, mode, post_id, id, updated_at, 'rest', $3,
-                   jsonb_build_object('error_code', $2, 'next_attempt_at', to_char(
-                     next_attempt_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
-                 from resting where $9)
-               select next_attempt_at as "next!" from resting"#,
-            key.target.0,
-            code,
-            self.message,
-            self.code.source().as_str(),
-            self.until,
-            self.since,
-            self.reason.as_str(),
-            self.since + self.limit,
-            waits::is_untold(waiting, self.reason),
-            self.code == ErrorCode::RateLimited
-        )
-        .fetch_one(tx)
-        .await?;
-        Ok(BeginResult::Held {
-            pause: (next - begun_at).to_std().unwrap_or_default(),
-            code: self.code,
-            is_new: code_before.is_none_or(|before| before != code),
+    /// Returns the times of the call that the intent was written for.
+    fn call_times(&self) -> Option<CallTimes> {
+        Some(CallTimes {
+            begun_at: self.commit_begun_at?,
+            deadline: self.commit_deadline,
+            ended_at: self.commit_ended_at,
+            doubted_since: self.doubted_since,
         })
     }
-}
-
-/// Corrects the times of an intent that lie in the future: the clock was ahead when they were written, by an
-/// unknown time up to [`MAX_AHEAD`]. A search from the corrected time reads everything since the real one.
-async fn set_back(
-    tx: &mut PgConnection,
-    target: TargetId,
-    entry: &mut Entry,
-    intent: DateTime<Utc>,
-    now: DateTime<Utc>,
-) -> sqlx::Result<()> {
-    let earliest = now - MAX_AHEAD;
-    entry.commit_deadline = entry.commit_deadline.map(|deadline| now + (deadline - intent));
-    entry.commit_begun_at = Some(earliest);
-    entry.commit_ended_at = entry.commit_ended_at.map(|ended| ended.min(now));
-    entry.doubted_since = entry.doubted_since.map(|doubted| if doubted > now { earliest } else { doubted });
-    sqlx::query!(
-        "update publications set commit_begun_at = $3, commit_deadline = $4, commit_ended_at = $5, doubted_since = $6
-         where target_id = $1 and position = $2",
-        target.0,
-        entry.container.position.cast_signed(),
-        entry.commit_begun_at,
-        entry.commit_deadline,
-        entry.commit_ended_at,
-        entry.doubted_since
-    )
-    .execute(tx)
-    .await?;
-    Ok(())
-}
-
-/// Returns the database's current time.
-async fn clock(tx: &mut PgConnection) -> sqlx::Result<DateTime<Utc>> {
-    sqlx::query_scalar!(r#"select clock_timestamp() as "now!""#).fetch_one(tx).await
 }
 
 /// Stores the checkpoint of the preparation. Returns false when another attempt has begun since.
@@ -1319,295 +784,6 @@ pub async fn target_state(db: &PgPool, key: TargetKey) -> sqlx::Result<Option<Ta
         error_message: row.error_message,
         in_doubt: row.in_doubt,
     }))
-}
-
-/// The final state of a target.
-#[derive(Debug)]
-pub enum End {
-    /// Published.
-    Live {
-        /// The platform's own id of the main container.
-        id: String,
-        /// URL of the main container; `None` when the platform didn't return it.
-        url: Option<String>,
-        /// A part of the post that the platform doesn't support.
-        left_out: Option<LeftOut>,
-    },
-    /// Failed for good.
-    Dead {
-        /// Why the target failed.
-        failure: Failure,
-        /// Who can fix the failure.
-        source: ErrorSource,
-    },
-    /// Canceled before anything was published.
-    Canceled {
-        /// Why.
-        reason: CancelReason,
-    },
-}
-
-impl End {
-    /// Why the target is not published, or a live one not whole; `None` when it is live.
-    fn shortfall(&self) -> Option<Shortfall<'_>> {
-        match self {
-            Self::Live { .. } => None,
-            Self::Dead { failure, source } => Some(Shortfall {
-                code: Some(failure.code),
-                message: failure.message.as_str().into(),
-                source: *source,
-            }),
-            Self::Canceled { reason } => {
-                Some(Shortfall { code: None, message: reason.to_string().into(), source: ErrorSource::User })
-            }
-        }
-    }
-}
-
-/// Why a target, or the rest of its thread, is not published.
-struct Shortfall<'a> {
-    /// `None` if nothing failed.
-    code: Option<ErrorCode>,
-    message: Cow<'a, str>,
-    source: ErrorSource,
-}
-
-impl fmt::Display for Shortfall<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.code {
-            Some(code) => write!(f, "{code}: {}", self.message),
-            None => f.write_str(&self.message),
-        }
-    }
-}
-
-/// The outcome of settling a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
-    /// The target has this final status.
-    Ended(TargetStatus),
-    /// Another attempt holds the target: the call changed nothing.
-    Superseded,
-    /// The post was edited before its first attempt, and this was to end an earlier version of it: the call
-    /// changed nothing.
-    Stale,
-    /// The target was found live after it had this final status, which stays; the timeline records it.
-    Late(TargetStatus),
-}
-
-/// Finishes a target: sets its status and the post's, and appends their events, in one transaction.
-///
-/// A target that is finished keeps its status, since its owner was notified; a live one can only lose the
-/// rest of its thread. Without a fence the result counts for any attempt, and fences off one under way; with
-/// one, "dead" and "canceled" count only for the attempt that holds the target.
-// Model: Settle.
-pub async fn settle(
-    db: &PgPool,
-    key: TargetKey,
-    end: &End,
-    fence: Option<i32>,
-    now: DateTime<Utc>,
-) -> sqlx::Result<Settled> {
-    let mut tx = crate::begin(db).await?;
-    // In a separate statement: one that locks and reads at once would, after waiting for a sibling
-    // that settles, see that sibling as it was before. A reply that looks at the target waits for its lock, so that
-    // the next statement sees each reply that looked before.
-    lock_post(&mut tx, key).await?;
-    let rows = sqlx::query!(
-        r#"select p.published_at as post_published_at, p.status as "post_status: Parsed<PostStatus>", p.version,
-             p.round as post_round, p.has_failed, t.id,
-             t.status as "status: Parsed<TargetStatus>", t.fence, t.platform_post_id, t.round,
-             t.error_message, t.account_id, t.platform, a.username, t.next_attempt_at, t.resumed_round,
-             t.id = $4 and exists (select from posts r where r.reply_to = p.id) as "has_replies!"
-           from posts p join targets t on t.post_id = p.id join accounts a on a.id = t.account_id
-           where p.id = $1 and p.org_id = $2 and p.mode = $3 order by t.id"#,
-        key.post.0,
-        key.owner.org.0,
-        key.owner.mode.as_str(),
-        key.target.0
-    )
-    .fetch_all(&mut *tx)
-    .await?;
-    let Some(own) = rows.iter().position(|row| row.id == key.target.0) else {
-        return Ok(Settled::Ended(TargetStatus::Canceled));
-    };
-    let found = rows[own].status.0;
-    if !matches!(end, End::Live { .. }) && fence.is_some_and(|fence| fence != rows[own].fence) {
-        return Ok(Settled::Superseded);
-    }
-    if key.is_stale(rows[own].post_status.0, rows[own].version) && !found.is_terminal() {
-        return Ok(Settled::Stale);
-    }
-    // A live target can't fail, even if no more is known about it than its id: it only loses its replies.
-    let captured = match (end, &rows[own].platform_post_id) {
-        (End::Dead { .. } | End::Canceled { .. }, Some(id)) if !found.is_terminal() => {
-            Some(End::Live { id: id.clone(), url: None, left_out: None })
-        }
-        _ => None,
-    };
-    let given_up = end.shortfall().filter(|_| captured.is_some());
-    let end = captured.as_ref().unwrap_or(end);
-    let ended = match (found, end) {
-        (TargetStatus::Dead | TargetStatus::Canceled, End::Live { id, url, .. }) => {
-            let message = format!("Found live after it had ended: {}", url.as_ref().unwrap_or(id));
-            note(&mut *tx, key, "late", &message, now).await?;
-            tx.commit().await?;
-            return Ok(Settled::Late(found));
-        }
-        (TargetStatus::Dead | TargetStatus::Canceled, _) => return Ok(Settled::Ended(found)),
-        // Another attempt settled it.
-        (TargetStatus::Published, End::Live { .. }) => return Ok(Settled::Ended(found)),
-        (TargetStatus::Published, End::Dead { .. } | End::Canceled { .. }) => {
-            // One with no next attempt has lost its rest before, which was told.
-            if let Some(why) = end.shortfall().filter(|_| rows[own].next_attempt_at.is_some()) {
-                let missing = mark_incomplete(&mut tx, key, &why, now).await?;
-                missing::tell_incomplete(&mut tx, key, &missing, now).await?;
-            }
-            if rows[own].has_replies {
-                wake_replies(&mut tx, key.owner, key.post, Replies::To(key.target)).await?;
-            }
-            tx.commit().await?;
-            return Ok(Settled::Ended(found));
-        }
-        (_, End::Live { .. }) => TargetStatus::Published,
-        (_, End::Dead { .. }) => TargetStatus::Dead,
-        (_, End::Canceled { .. }) => TargetStatus::Canceled,
-    };
-    let (id, url) = match end {
-        End::Live { id, url, .. } => (Some(id), url.as_ref()),
-        End::Dead { .. } | End::Canceled { .. } => (None, None),
-    };
-    let shortfall = end.shortfall();
-    let mut statuses: Vec<_> = rows.iter().map(|row| row.status.0).collect();
-    statuses[own] = ended;
-    let post_status = roll_up(&statuses);
-    let is_first = ended == TargetStatus::Published && rows[own].post_published_at.is_none();
-    let message = match end {
-        End::Live { id, url, .. } => {
-            format!("Published on {}: {}", rows[own].platform, url.as_ref().unwrap_or(id))
-        }
-        End::Dead { failure, .. } => format!("Failed for good: {failure}"),
-        End::Canceled { reason } => format!("Canceled: {reason}"),
-    };
-    sqlx::query!(
-        "with target as (
-           update targets
-           set status = $2, platform_post_id = coalesce(platform_post_id, $3),
-               platform_post_url = coalesce($4, platform_post_url),
-               published_at = case when $2 = 'published' then coalesce(published_at, $5) end,
-               error_code = $6, error_message = $7, error_source = $8,
-               -- A live target is due until its replies and its URL are known.
-               next_attempt_at = case when $2 = 'published' and ($4::text is null or exists (
-                   select from target_containers c where c.target_id = $1 and not exists (
-                     select from publications p
-                     where p.target_id = $1 and p.position = c.position and p.platform_id is not null)))
-                 then $5::timestamptz end,
-               processing_since = null, is_continuation = false, updated_at = $5,
-               wait_reason = null, wait_since = null, wait_until = null, look_at = null,
-               -- Fences off an attempt under way.
-               fence = fence + case when $2 = 'published' then 0 else 1 end
-           where id = $1),
-         post as (
-           update posts
-           set status = coalesce($9, status), published_at = case when $10 then $5 else published_at end,
-               updated_at = $5
-           where id = $11 and ($9::text is not null or $10))
-         insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
-         values ($12, $13, $11, $1, $5, $2, $14, '{}')",
-        key.target.0,
-        ended.as_str(),
-        id,
-        url,
-        now,
-        shortfall.as_ref().and_then(|why| why.code).map(|code| code.to_string()),
-        shortfall.as_ref().map(|why| &*why.message),
-        shortfall.as_ref().map(|why| why.source.as_str()),
-        post_status.map(PostStatus::as_str),
-        is_first,
-        key.post.0,
-        key.owner.org.0,
-        key.owner.mode.as_str(),
-        message
-    )
-    .execute(&mut *tx)
-    .await?;
-    let mut missing = Vec::new();
-    if let Some(why) = given_up {
-        missing = mark_incomplete(&mut tx, key, &why, now).await?;
-    }
-    if let End::Live { left_out: Some(left_out), .. } = end {
-        missing = left_out::record(&mut tx, key, left_out, now).await?;
-    }
-    let subscribers = events::subscribers(&mut tx, key.owner).await?;
-    let accounts: Vec<_> = rows
-        .iter()
-        .zip(&statuses)
-        .enumerate()
-        .map(|(index, (row, status))| {
-            let subject = EventAccount {
-                account: row.account_id.into(),
-                network: row.platform.clone(),
-                username: row.username.clone(),
-            };
-            let outcome = match (index == own, end, status) {
-                (true, End::Live { id, .. }, _) => Outcome::Live(id.clone()),
-                (true, End::Dead { failure, .. }, _) => Outcome::Failed(failure.message.clone()),
-                (true, End::Canceled { reason }, _) => Outcome::Failed(reason.to_string()),
-                _ => outcome::of(*status, row.platform_post_id.as_deref(), row.error_message.as_deref()),
-            };
-            (subject, outcome)
-        })
-        .collect();
-    let (subject, round) = (&accounts[own].0, rows[own].round.unsigned_abs());
-    let mut new = Vec::new();
-    // Settling a target again, after its main container was found live, repeats no event.
-    if found != ended {
-        new.extend(match end {
-            End::Live { id, url, .. } => Some((
-                EventName::TargetPublished,
-                event::target_published(
-                    key.post,
-                    key.target,
-                    key.owner.org,
-                    subject,
-                    (id, url.as_deref()),
-                    &missing,
-                ),
-            )),
-            // The owner canceled it, and needs no event.
-            End::Canceled { .. } => None,
-            End::Dead { failure, .. } => {
-                let code = failure.code.to_string();
-                let data = event::target_failed(
-                    key.post,
-                    key.target,
-                    key.owner.org,
-                    subject,
-                    &code,
-                    &failure.message,
-                );
-                Some((EventName::TargetFailed, data))
-            }
-        });
-    }
-    let history = History {
-        round: rows[own].post_round.unsigned_abs(),
-        has_failed: rows[own].has_failed,
-        goes_on: rows.iter().any(|row| row.resumed_round.is_some()),
-    };
-    let of_post = outcome::events((key.post, key.owner.org), history, is_first, post_status, &accounts);
-    let new = new.into_iter().map(|(name, data)| (name, event::in_round(round, data)));
-    for (name, data) in new.chain(of_post) {
-        let target =
-            matches!(name, EventName::TargetPublished | EventName::TargetFailed).then_some(key.target);
-        let event = NewEvent { name, post: Some(key.post), target, account: None, data };
-        events::append_for(&mut tx, key.owner, now, &event, &subscribers).await?;
-    }
-    if rows[own].has_replies {
-        wake_replies(&mut tx, key.owner, key.post, Replies::To(key.target)).await?;
-    }
-    tx.commit().await?;
-    Ok(Settled::Ended(ended))
 }
 
 /// Locks a target with its post, in the order of an attempt.

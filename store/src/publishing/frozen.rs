@@ -6,13 +6,11 @@
 
 use super::TargetKey;
 use chrono::{DateTime, Utc};
-use domain::ErrorSource;
+use domain::ErrorCode;
 use sqlx::{PgConnection, PgPool};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// The `error_code` of a target that waits, [`domain::ErrorCode::Frozen`].
-pub(super) const CODE: &str = "frozen";
 /// Time after which a target looks again whether it is still frozen, if no release woke it.
 const LOOK_INTERVAL: Duration = Duration::from_secs(6 * 3600);
 
@@ -24,25 +22,25 @@ pub(super) struct Freeze<'a> {
     pub(super) reason: &'a str,
 }
 
-/// Lets a target wait until it is released. Returns when it looks again, by the database's clock; `None` when it was
-/// released meanwhile.
+/// Returns false if a freeze was released meanwhile. A release waits for the lock, and so finds every target that waits for
+/// it.
+pub(super) async fn is_open(tx: &mut PgConnection, freeze: &Freeze<'_>) -> sqlx::Result<bool> {
+    let open = sqlx::query_scalar!(
+        "select id from freezes where id = $1 and released_at is null for share",
+        freeze.id
+    )
+    .fetch_optional(tx)
+    .await?;
+    Ok(open.is_some())
+}
+
+/// Lets a target wait until it is released. Returns when it looks again, by the database's clock.
 pub(super) async fn wait(
     tx: &mut PgConnection,
     key: TargetKey,
     freeze: &Freeze<'_>,
     is_new: bool,
-) -> sqlx::Result<Option<DateTime<Utc>>> {
-    // A release waits for this lock, and so finds every target that waits for it.
-    let is_open = sqlx::query_scalar!(
-        "select id from freezes where id = $1 and released_at is null for share",
-        freeze.id
-    )
-    .fetch_optional(&mut *tx)
-    .await?
-    .is_some();
-    if !is_open {
-        return Ok(None);
-    }
+) -> sqlx::Result<DateTime<Utc>> {
     let what = match freeze.kind {
         "platform" => format!("to {}", freeze.platform),
         "account" => "to this account".to_owned(),
@@ -70,13 +68,13 @@ pub(super) async fn wait(
            select next_attempt_at as "next!" from frozen"#,
         key.target.0,
         freeze.id,
-        CODE,
+        ErrorCode::Frozen.to_string(),
         message,
-        ErrorSource::Service.as_str(),
+        ErrorCode::Frozen.source().as_str(),
         LOOK_INTERVAL.as_secs_f64(),
         is_new
     )
-    .fetch_optional(tx)
+    .fetch_one(tx)
     .await
 }
 

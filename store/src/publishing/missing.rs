@@ -4,7 +4,7 @@
 //! that are given up by `post.target.incomplete`. Their user may retry them, which is a round of retries of a target that
 //! stays live; it ends with the same event, or with `post.target.published` of that round.
 
-use super::{Shortfall, TargetKey, lock_post, note};
+use super::{TargetKey, lock_post, note, settle::Shortfall};
 use crate::{
     bounds::{Access, Resource},
     events::{self, NewEvent},

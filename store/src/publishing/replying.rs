@@ -5,38 +5,20 @@
 //! call did. An end of the post that it replies to locks the target's row, which the reply reads under a shared lock:
 //! either the reply sees the end, or the end sees the reply and wakes it.
 
-use super::{TOLERANCE, TargetKey};
+use super::TargetKey;
 use crate::{decode::Parsed, outbox};
 use chrono::{DateTime, Utc};
-use domain::{AccountId, Owner, PostId, PostStatus, TargetId, TargetStatus, outbox::Message};
+use domain::{
+    AccountId, Owner, PostId, PostStatus, TargetId, TargetStatus,
+    outbox::Message,
+    publishing::{Found, NoParent, Parent, begin::TOLERANCE},
+};
 use sqlx::PgConnection;
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 /// Shortest and longest pause between two looks at a post that is not live yet. Its end wakes the reply; this finds one
 /// that was not woken.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(24 * 3600));
-
-/// What a reply finds of the post that it replies to.
-pub(super) enum Found {
-    /// It is live.
-    Live(Parent),
-    /// It is not live yet, or its thread is not.
-    Waiting {
-        /// Time until the next look.
-        pause: Duration,
-        /// When its next step is due, if that is known.
-        next: Option<DateTime<Utc>>,
-    },
-    /// It is being deleted from its platform.
-    Held {
-        /// Time until the next look.
-        pause: Duration,
-        /// When the deletion is known at the latest.
-        next: Option<DateTime<Utc>>,
-    },
-    /// It can't be replied to.
-    Gone(NoParent),
-}
 
 /// Finds the live post that an account's reply belongs to.
 pub(super) async fn find(

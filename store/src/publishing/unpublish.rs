@@ -5,7 +5,13 @@
 //! below it. What was still to follow its main container is given up once its posts are deleted, and goes on if they
 //! are not. An activity that dies in between leaves the lease, which ends by itself.
 
-use super::{Replies, Shortfall, TargetKey, lock_post, mark_incomplete, missing, note, wake_replies};
+use super::{
+    Replies, TargetKey, lock_post,
+    missing::{self, mark_incomplete},
+    note,
+    settle::Shortfall,
+    wake_replies,
+};
 use crate::{decode::Parsed, outbox, timeline};
 use chrono::{DateTime, Utc};
 use domain::{ErrorSource, Owner, PostId, TargetId, TargetStatus, outbox::Message};

@@ -1,12 +1,14 @@
 //! Waits: an attempt that can neither publish nor fail returns only with a wait that its target's row contains.
 //!
-//! A wait costs no attempt. So it has an end in the row, and its next look is in the row as well, by which the sweeper
-//! finds a target whose workflow is gone. It is noted in the timeline once, and again after a requested retry, but not at
-//! each look. [`Look`] is made by what has written it only.
+//! [`domain::publishing::wait()`] decides how long. The next look is in the row as well as the end, and the sweeper finds a
+//! target by it whose workflow is gone. [`Look`] is made by what has written it only.
 
 use super::{Attempt, TargetKey};
 use chrono::{DateTime, Utc};
-use domain::{Then, Wait, WaitReason};
+use domain::{
+    Then, Wait, WaitReason,
+    publishing::{self, Rules, wait::RowWait},
+};
 use sqlx::{PgConnection, PgPool};
 use std::time::Duration;
 
@@ -45,35 +47,12 @@ pub enum Waits {
     Superseded,
 }
 
-/// A wait that an attempt found in the row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiting {
-    /// Reason of the wait.
-    pub reason: WaitReason,
-    /// Since when.
-    pub since: DateTime<Utc>,
-    /// When that ends; `None` for a slot.
-    pub until: Option<DateTime<Utc>>,
-    /// True if a retry has been requested since the timeline told of the wait: what comes of it is told again.
-    pub is_retried: bool,
-}
-
-/// Returns true if the timeline does not tell yet that a target waits for this.
-pub(super) fn is_untold(waiting: Option<Waiting>, reason: WaitReason) -> bool {
-    waiting.is_none_or(|waiting| waiting.reason != reason || waiting.is_retried)
-}
-
 /// Lets the target of an attempt wait, which then counts as none.
 // Model: Wait.
 pub async fn wait(db: &PgPool, attempt: &Attempt, wait: Wait) -> sqlx::Result<Waits> {
-    let before = attempt.waiting;
-    // Waits that follow one another without an attempt that got further end together, with the longest of them.
-    let until = before.and_then(|before| before.until).map_or(wait.until, |until| until.max(wait.until));
-    if attempt.begun_at >= until {
+    let Some(row) = publishing::wait(Rules::PROTOCOL, attempt.waiting, attempt.begun_at, &wait) else {
         return Ok(Waits::Over(wait.then));
-    }
-    let since = before.map_or(attempt.begun_at, |before| before.since);
-    let is_new = is_untold(before, wait.reason);
+    };
     let failure = wait.failure.as_ref();
     let next = sqlx::query_scalar!(
         r#"with waiting as (
@@ -105,45 +84,31 @@ pub async fn wait(db: &PgPool, attempt: &Attempt, wait: Wait) -> sqlx::Result<Wa
         attempt.key.target.0,
         attempt.fence,
         i32::from(attempt.is_counted),
-        wait.reason.as_str(),
-        since,
-        until,
-        wait.look_after.as_secs_f64(),
+        row.reason.as_str(),
+        row.since,
+        row.until,
+        row.look_after.as_secs_f64(),
         failure.map(|failure| failure.code.to_string()),
         failure.map(|failure| failure.message.as_str()),
         failure.map(|failure| failure.code.source().as_str()),
-        is_new
+        row.is_new
     )
     .fetch_optional(db)
     .await?;
     Ok(match next {
-        Some(_) => Waits::Until(Look { pause: wait.look_after, is_new }),
+        Some(_) => Waits::Until(Look { pause: row.look_after, is_new: row.is_new }),
         None => Waits::Superseded,
     })
 }
 
-/// A wait before an attempt.
-pub(super) struct Before<'a> {
-    pub(super) reason: WaitReason,
-    pub(super) pause: Duration,
-    pub(super) until: DateTime<Utc>,
-    /// For the timeline.
-    pub(super) message: &'a str,
-}
-
-/// Lets a target wait for what it needs before an attempt. `waiting` is what it waited for at the last look. Returns
-/// `None` when it has waited for too long.
+/// Lets a target wait for what it needs before an attempt. `message` is for the timeline.
 pub(super) async fn wait_before(
     tx: &mut PgConnection,
     key: TargetKey,
-    waiting: Option<Waiting>,
-    wait: Before<'_>,
+    wait: RowWait,
+    message: &str,
     now: DateTime<Utc>,
-) -> sqlx::Result<Option<Look>> {
-    if now >= wait.until {
-        return Ok(None);
-    }
-    let is_new = is_untold(waiting, wait.reason);
+) -> sqlx::Result<Look> {
     sqlx::query!(
         "with waiting as (
            update targets
@@ -154,21 +119,16 @@ pub(super) async fn wait_before(
          select org_id, mode, post_id, id, $5, 'waiting', $7 from waiting where $8",
         key.target.0,
         wait.reason.as_str(),
-        since(waiting, wait.reason, now),
+        wait.since,
         wait.until,
         now,
-        wait.pause.as_secs_f64(),
-        wait.message,
-        is_new
+        wait.look_after.as_secs_f64(),
+        message,
+        wait.is_new
     )
     .execute(tx)
     .await?;
-    Ok(Some(Look { pause: wait.pause, is_new }))
-}
-
-/// Returns since when a target waits for something that it needs before an attempt.
-pub(super) fn since(waiting: Option<Waiting>, reason: WaitReason, now: DateTime<Utc>) -> DateTime<Utc> {
-    waiting.filter(|waiting| waiting.reason == reason).map_or(now, |waiting| waiting.since)
+    Ok(Look { pause: wait.look_after, is_new: wait.is_new })
 }
 
 /// Records when a target that got no slot looks again. Its turn ends the wait; whatever else it waits for goes on.
