@@ -1,5 +1,10 @@
 //! States, actions and invariants.
 
+use chrono::{DateTime, Utc};
+use domain::{
+    PostStatus, TargetStatus,
+    publishing::{self, Purpose, Rules, begin, settle, settle::EndKind},
+};
 use stateright::{Model, Property};
 use strum::{EnumIter, IntoStaticStr, VariantNames};
 
@@ -9,6 +14,8 @@ const CONTAINERS: usize = 2;
 const ATTEMPTS: usize = 2;
 /// Publishing calls that a state has room for.
 const CALLS: usize = 4;
+/// Time of every decision: the model has none, and everything is due.
+const NOW: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
 /// The protocol, with bounds that keep it finite.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +36,8 @@ pub struct Protocol {
     pub operators: bool,
     /// A rule that is left out, to show that an invariant depends on it.
     pub flaw: Option<Flaw>,
+    /// Rules of the decisions that the product makes.
+    pub rules: Rules,
 }
 
 /// A rule of the protocol that is left out.
@@ -85,6 +94,8 @@ pub enum Invariant {
     OpenHasNextStep,
     /// No publishing call begins while the target is frozen, or after it was stopped.
     HeldPublishesNothing,
+    /// No attempt begins while the target is frozen, except to look up a call or to end the target.
+    FrozenAttemptsNothing,
 }
 
 /// Status of the target.
@@ -171,7 +182,82 @@ impl Row {
     }
 
     fn is_complete(&self) -> bool {
-        self.publications.iter().all(|publication| publication.id.is_some())
+        publishing::is_complete(&self.states())
+    }
+
+    /// Returns the state of each publication.
+    fn states(&self) -> [publishing::Publication; CONTAINERS] {
+        self.publications.map(|publication| publishing::Publication {
+            has_intent: publication.intent.is_some(),
+            is_live: publication.id.is_some(),
+        })
+    }
+
+    fn target_status(&self) -> TargetStatus {
+        match self.status {
+            Status::Open => TargetStatus::Queued,
+            Status::Published => TargetStatus::Published,
+            Status::Dead { .. } => TargetStatus::Dead,
+            Status::Canceled => TargetStatus::Canceled,
+        }
+    }
+
+    fn post_status(&self) -> PostStatus {
+        if self.has_begun { PostStatus::Publishing } else { PostStatus::Queued }
+    }
+
+    /// Returns the row as an attempt finds it whose workflow was started for a version.
+    fn beginning<'a>(&self, started: u8, states: &'a [publishing::Publication]) -> begin::Snapshot<'a> {
+        begin::Snapshot {
+            purpose: Purpose::Publish,
+            now: NOW,
+            status: self.target_status(),
+            post: self.post_status(),
+            version: self.version.into(),
+            started: started.into(),
+            scheduled_at: None,
+            next_attempt_at: self.is_due.then_some(NOW),
+            is_set_back: false,
+            unpublish_until: None,
+            attempts: 0,
+            free_attempts: 0,
+            is_continuation: false,
+            throttled_since: None,
+            error_code: None,
+            waiting: None,
+            publications: states,
+            is_stopped: self.is_stopped,
+            is_disconnected: self.is_disconnected,
+            is_deleted: self.is_deleted,
+            is_reply: false,
+            parent: None,
+            is_frozen: self.is_frozen,
+            knows_freeze: false,
+            rests_until: None,
+            is_app_held: false,
+        }
+    }
+
+    /// Returns the row as it is found when the target is to end.
+    fn ending<'a>(
+        &self,
+        end: EndKind,
+        fence: Option<u8>,
+        targets: &'a [TargetStatus],
+    ) -> settle::Snapshot<'a> {
+        settle::Snapshot {
+            end,
+            fence: fence.map(i32::from),
+            row_fence: self.fence.into(),
+            post: self.post_status(),
+            version: self.version.into(),
+            started: self.version.into(),
+            is_post_live: self.status == Status::Published,
+            targets,
+            index: 0,
+            is_captured: self.publications[0].id.is_some(),
+            is_due: self.is_due,
+        }
     }
 
     /// Returns whether attempts only look up what was begun.
@@ -185,7 +271,11 @@ impl Row {
     }
 
     fn is_in_doubt(&self) -> bool {
-        self.publications.iter().any(|publication| publication.intent.is_some() && publication.id.is_none())
+        publishing::is_in_doubt(&self.states())
+    }
+
+    fn has_intent(&self) -> bool {
+        self.publications.iter().any(|publication| publication.intent.is_some())
     }
 
     /// Returns whether the sweeper would start a workflow.
@@ -193,18 +283,17 @@ impl Row {
         self.status == Status::Open || self.status == Status::Published && self.is_due
     }
 
-    /// Ends the target. One whose main container is live can only lose its reply.
-    fn end(&mut self, status: Status) {
-        if self.status == Status::Open {
-            let is_live = self.publications[0].id.is_some();
-            self.status = if is_live { Status::Published } else { status };
-            self.fence += 1;
-        }
-        if self.status == Status::Published && !self.is_complete() {
-            self.is_incomplete = true;
-            self.is_due = false;
-            self.fence += 1;
-        }
+    /// Gives up the reply of a live target.
+    fn lose_reply(&mut self) {
+        self.is_incomplete = !self.is_complete();
+        self.is_due = false;
+        self.fence += 1;
+    }
+
+    /// Cancels the target, which may not be live.
+    fn cancel(&mut self) {
+        self.status = Status::Canceled;
+        self.fence += 1;
     }
 }
 
@@ -322,6 +411,8 @@ pub struct State {
     was_restored: bool,
     was_revived: bool,
     was_frozen: bool,
+    /// True once an attempt has begun that had nothing to do but to publish what was frozen.
+    was_freeze_ignored: bool,
 }
 
 impl State {
@@ -456,6 +547,7 @@ impl Protocol {
             revives: false,
             operators: false,
             flaw: None,
+            rules: Rules::PROTOCOL,
         }
     }
 
@@ -504,16 +596,28 @@ impl Protocol {
 
     fn begin(&self, state: &mut State, index: usize, version: u8) {
         let row = &mut state.row;
-        // The workflow of an older version ends; that of an edited post gets the new one.
-        if !row.has_begun && version != row.version {
-            return;
-        }
-        // It waits, and its row stays as it is.
-        if row.is_frozen && !row.is_barred() && !row.is_in_doubt() && !row.is_complete() {
-            return;
-        }
+        let states = row.states();
+        // No file is awaited, and no freeze is released while an attempt finds it.
+        let answers = begin::Answers {
+            awaits_file: Some(false),
+            is_freeze_open: Some(true),
+            ..begin::Answers::default()
+        };
+        let start = match begin(self.rules, &row.beginning(version, &states), &answers) {
+            begin::Decision::Begin(start) => start,
+            // The workflow ends.
+            begin::Decision::Ended(_) => {
+                state.has_workflow = false;
+                return;
+            }
+            // The workflow of an older version ends; that of an edited post gets the new one. One that waits changes
+            // nothing that the model knows.
+            _ => return,
+        };
+        state.was_freeze_ignored |=
+            row.is_frozen && !row.is_barred() && !row.is_in_doubt() && !row.is_complete();
         state.begins += 1;
-        row.has_begun = true;
+        row.has_begun |= start.is_first;
         row.fence += 1;
         if row.status == Status::Published {
             row.is_due = !self.has(Flaw::ForgetsReply);
@@ -521,7 +625,7 @@ impl Protocol {
         let mut attempt = Attempt {
             fence: row.fence,
             texts: [row.text(0), row.text(1)],
-            is_barred: row.is_barred(),
+            is_barred: start.barred.is_some(),
             is_live: row.status == Status::Published,
             publications: row.publications,
             position: 0,
@@ -592,22 +696,48 @@ impl Protocol {
         Status::Dead { may_be_live: may_be_live && !self.has(Flaw::HidesDoubt), has_reason }
     }
 
+    /// Ends the target as `end` says, or as its row demands. `fence` is that of the attempt, if one ends it.
+    fn end(&self, row: &mut Row, end: Status, fence: Option<u8>) {
+        let kind = match end {
+            Status::Published => EndKind::Live,
+            Status::Dead { .. } => EndKind::Dead,
+            Status::Canceled => EndKind::Canceled,
+            Status::Open => unreachable!("an end is final"),
+        };
+        match publishing::settle(self.rules, &row.ending(kind, fence, &[row.target_status()])) {
+            settle::Decision::Superseded
+            | settle::Decision::Stale
+            | settle::Decision::Ended(_)
+            | settle::Decision::Late(_)
+            | settle::Decision::StaysLive { loses_rest: false } => {}
+            settle::Decision::StaysLive { loses_rest: true } => row.lose_reply(),
+            settle::Decision::End(ending) if ending.status == TargetStatus::Published => {
+                row.status = Status::Published;
+                row.is_due = !row.is_complete() && !self.has(Flaw::ForgetsReply);
+                if ending.is_captured {
+                    row.lose_reply();
+                }
+            }
+            settle::Decision::End(_) => {
+                row.status = end;
+                row.fence += 1;
+            }
+        }
+    }
+
     /// Settles for an attempt. Returns whether the attempt goes on.
     fn settle(&self, row: &mut Row, attempt: &mut Attempt) -> bool {
+        let fence = Some(attempt.fence);
         match attempt.step {
             Step::SettleLive => {
-                if row.status == Status::Open {
-                    row.status = Status::Published;
-                    row.is_due = !row.is_complete() && !self.has(Flaw::ForgetsReply);
-                }
+                self.end(row, Status::Published, fence);
                 attempt.is_live = true;
                 attempt.advance(self.flaw);
                 return row.status == Status::Published;
             }
-            _ if row.fence != attempt.fence => {}
-            Step::GiveUp { may_be_live } => row.end(self.dead(may_be_live, true)),
-            Step::Bar if row.is_deleted => row.end(Status::Canceled),
-            Step::Bar => row.end(self.dead(false, true)),
+            Step::GiveUp { may_be_live } => self.end(row, self.dead(may_be_live, true), fence),
+            Step::Bar if row.is_deleted => self.end(row, Status::Canceled, fence),
+            Step::Bar => self.end(row, self.dead(false, true), fence),
             step => unreachable!("{step:?} settles nothing"),
         }
         false
@@ -692,7 +822,7 @@ impl Protocol {
             Transition::SettleOutside => {
                 let row = &mut state.row;
                 let has_reason = row.has_failed || !self.has(Flaw::EndsWithoutReason);
-                row.end(self.dead(row.is_in_doubt(), has_reason));
+                self.end(row, self.dead(row.is_in_doubt(), has_reason), None);
                 state.has_workflow &= row.is_unfinished();
             }
             Transition::Sweep => state.has_workflow = true,
@@ -700,17 +830,17 @@ impl Protocol {
             Transition::Delete => {
                 let row = &mut state.row;
                 row.is_deleted = true;
-                let is_safe = !row.is_in_doubt() || self.has(Flaw::CancelsInDoubt);
+                let is_safe = !row.has_intent() || self.has(Flaw::CancelsInDoubt);
                 if row.status == Status::Open && is_safe {
-                    row.end(Status::Canceled);
+                    row.cancel();
                 }
             }
             Transition::Disconnect => {
                 let row = &mut state.row;
                 row.is_disconnected = true;
                 row.fence += 1;
-                if row.status == Status::Open && !row.is_in_doubt() {
-                    row.end(Status::Canceled);
+                if row.status == Status::Open && !row.has_intent() {
+                    row.cancel();
                 }
             }
             Transition::Freeze => (state.row.is_frozen, state.was_frozen) = (true, true),
@@ -806,6 +936,7 @@ impl Model for Protocol {
             was_restored: false,
             was_revived: false,
             was_frozen: false,
+            was_freeze_ignored: false,
         };
         vec![state(true), state(false)]
     }
@@ -922,6 +1053,7 @@ impl Model for Protocol {
                 !state.row.is_unfinished() || state.has_workflow || state.row.is_swept()
             }),
             always(Invariant::HeldPublishesNothing, |_, state| state.calls().all(|call| !call.is_forbidden)),
+            always(Invariant::FrozenAttemptsNothing, |_, state| !state.was_freeze_ignored),
             Property::sometimes("everything is published", |_, state: &State| {
                 state.row.status == Status::Published && state.row.is_complete()
             }),

@@ -1,8 +1,9 @@
 //! The publishing protocol, explored exhaustively.
 
+use domain::publishing::{Condition, Rules};
 use model::{ClaimFlaw, ClaimInvariant, Claims, Flaw, Invariant, Protocol, Transition};
 use regex::Regex;
-use stateright::{Checker, HasDiscoveries, Model};
+use stateright::{Checker, Expectation, HasDiscoveries, Model};
 use std::{fs, path::Path, time::Instant};
 use strum::{IntoEnumIterator, VariantNames};
 use tests::proof::{Section, is_full};
@@ -51,6 +52,8 @@ fn every_interleaving_keeps_every_invariant() {
     }
     section.figure("Invariants", Invariant::iter().count() + ClaimInvariant::iter().count());
     section.figure("Rules that can't be left out", Flaw::iter().count() + ClaimFlaw::iter().count());
+    let negated = Condition::ALL.iter().filter(|condition| decides_whether(**condition));
+    section.figure("Conditions that can't be negated", negated.count());
     section.write();
 }
 
@@ -80,6 +83,50 @@ fn no_rule_can_be_left_out() {
         let found = HasDiscoveries::AnyOf([violated.into()].into());
         let checker = protocol.checker().threads(THREADS).finish_when(found).spawn_bfs().join();
         assert!(checker.discovery(violated.into()).is_some(), "{flaw:?} does not violate {violated:?}");
+    }
+}
+
+/// Returns whether a condition decides whether an attempt begins or a target ends, which the model explores. The others
+/// decide when, where and what is told; the tables of `domain::publishing` have each of them.
+fn decides_whether(condition: Condition) -> bool {
+    !matches!(
+        condition,
+        Condition::HasFailed
+            | Condition::WasFree
+            | Condition::NeedsFiles
+            | Condition::HasPlace
+            | Condition::NeedsNoPlace
+            | Condition::LooksUpBelow
+            | Condition::IsCounted
+            | Condition::HasRested
+            | Condition::HasWaitedForApp
+            | Condition::IsOver
+            | Condition::IsUntold
+            | Condition::HasRest
+            | Condition::IsFirst
+    )
+}
+
+/// Returns the name of a property that a protocol does not have.
+fn failing(protocol: Protocol) -> Option<&'static str> {
+    let properties = protocol.properties();
+    let found = HasDiscoveries::AnyFailures;
+    let checker = protocol.checker().threads(THREADS).finish_when(found).spawn_bfs().join();
+    let fails = |name, expectation: &Expectation| {
+        checker.discovery(name).is_some() == expectation.discovery_is_failure()
+    };
+    properties.iter().find(|property| fails(property.name, &property.expectation)).map(|found| found.name)
+}
+
+/// The model makes the decisions of the product: with any condition of them negated, an invariant is violated, or an end is
+/// not reached any more.
+#[test]
+fn no_condition_of_a_decision_can_be_negated() {
+    let protocol = Protocol { operators: true, ..Protocol::new(2, 2) };
+    assert_eq!(failing(protocol), None);
+    for condition in Condition::ALL.iter().copied().filter(|condition| decides_whether(*condition)) {
+        let negated = Protocol { rules: Rules::negating(condition), ..protocol };
+        assert!(failing(negated).is_some(), "{condition} can be negated");
     }
 }
 

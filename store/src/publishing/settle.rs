@@ -22,7 +22,7 @@ use domain::{
 };
 use serde_json::Value;
 use sqlx::{PgConnection, PgPool};
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 use uuid::Uuid;
 
 /// The final state of a target.
@@ -82,15 +82,6 @@ pub(super) struct Shortfall<'a> {
     pub(super) code: Option<ErrorCode>,
     pub(super) message: Cow<'a, str>,
     pub(super) source: ErrorSource,
-}
-
-impl fmt::Display for Shortfall<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.code {
-            Some(code) => write!(f, "{code}: {}", self.message),
-            None => f.write_str(&self.message),
-        }
-    }
 }
 
 /// The outcome of settling a target.
