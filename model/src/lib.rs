@@ -10,8 +10,8 @@
 //! comment `Model: …` at the function that makes it. An [`Event`] is anything that happens around the product.
 //! `tests/proof/model.rs` explores the states, and compares the names.
 //!
-//! What a decision of [`domain::publishing`] says is asked of the function that the product calls: when an attempt begins, and
-//! how a target ends. The other transitions are statements of SQL, and are described here a second time.
+//! Whether an attempt begins and how a target ends is decided by [`domain::publishing`], whose functions the product
+//! calls, too. The other transitions are statements of SQL, and are described here a second time.
 //!
 //! Left out, because they decide when an attempt begins and not whether it may: waits, the budget, processing
 //! before the publishing call. Several targets with the same text have a model of their own, [`Claims`].

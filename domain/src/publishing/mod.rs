@@ -166,3 +166,16 @@ pub fn is_complete(publications: &[Publication]) -> bool {
 fn is_stale(post: PostStatus, version: i32, started: i32) -> bool {
     post.is_editable() && version != started
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_condition_can_be_negated() {
+        for condition in Condition::ALL.iter().copied() {
+            let is_needed = begin::tests::needs(condition) || settle::tests::needs(condition);
+            assert!(is_needed, "{condition} can be negated: the tables don't notice");
+        }
+    }
+}

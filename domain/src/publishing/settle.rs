@@ -130,3 +130,134 @@ pub fn settle(rules: Rules, at: &Snapshot<'_>) -> Decision {
         is_first: rules.holds(Condition::IsFirst, is_first),
     })
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use TargetStatus::{Canceled, Dead, Published, Queued};
+
+    /// Returns a target that its attempt ends, with a change.
+    fn ends(end: EndKind, change: impl FnOnce(&mut Snapshot<'static>)) -> Snapshot<'static> {
+        let mut at = Snapshot {
+            end,
+            fence: Some(1),
+            row_fence: 1,
+            post: PostStatus::Publishing,
+            version: 1,
+            started: 1,
+            is_post_live: false,
+            targets: &[Queued],
+            index: 0,
+            is_captured: false,
+            is_due: false,
+        };
+        change(&mut at);
+        at
+    }
+
+    fn end(status: TargetStatus, post: PostStatus) -> Decision {
+        let is_first = status == Published;
+        Decision::End(Ending { status, is_captured: false, post: Some(post), is_first })
+    }
+
+    fn first_ends() -> Vec<(&'static str, Snapshot<'static>, Decision)> {
+        let captured = Ending {
+            status: Published,
+            is_captured: true,
+            post: Some(PostStatus::Published),
+            is_first: true,
+        };
+        vec![
+            ("live", ends(EndKind::Live, |_| {}), end(Published, PostStatus::Published)),
+            ("dead", ends(EndKind::Dead, |_| {}), end(Dead, PostStatus::Failed)),
+            ("canceled", ends(EndKind::Canceled, |_| {}), end(Canceled, PostStatus::Failed)),
+            (
+                "live, of another attempt",
+                ends(EndKind::Live, |at| at.row_fence = 2),
+                end(Published, PostStatus::Published),
+            ),
+            ("dead, of another attempt", ends(EndKind::Dead, |at| at.row_fence = 2), Decision::Superseded),
+            (
+                "dead, outside an attempt",
+                ends(EndKind::Dead, |at| at.fence = None),
+                end(Dead, PostStatus::Failed),
+            ),
+            (
+                "dead, with the id of the main container",
+                ends(EndKind::Dead, |at| at.is_captured = true),
+                Decision::End(captured),
+            ),
+            (
+                "live, with the id of the main container",
+                ends(EndKind::Live, |at| at.is_captured = true),
+                end(Published, PostStatus::Published),
+            ),
+            (
+                "dead, edited before the first attempt",
+                ends(EndKind::Dead, |at| (at.post, at.version) = (PostStatus::Queued, 2)),
+                Decision::Stale,
+            ),
+            (
+                "dead, edited while it published",
+                ends(EndKind::Dead, |at| at.version = 2),
+                end(Dead, PostStatus::Failed),
+            ),
+            (
+                "live, with others that are not",
+                ends(EndKind::Live, |at| (at.targets, at.index) = (&[Dead, Queued, Queued], 1)),
+                Decision::End(Ending { status: Published, is_captured: false, post: None, is_first: true }),
+            ),
+            (
+                "live, as the last one",
+                ends(EndKind::Live, |at| {
+                    (at.targets, at.index, at.is_post_live) = (&[Dead, Published, Queued], 2, true);
+                }),
+                Decision::End(Ending {
+                    status: Published,
+                    is_captured: false,
+                    post: Some(PostStatus::Partial),
+                    is_first: false,
+                }),
+            ),
+        ]
+    }
+
+    fn further_ends() -> Vec<(&'static str, Snapshot<'static>, Decision)> {
+        vec![
+            ("late", ends(EndKind::Live, |at| at.targets = &[Dead]), Decision::Late(Dead)),
+            ("dead again", ends(EndKind::Dead, |at| at.targets = &[Canceled]), Decision::Ended(Canceled)),
+            (
+                "dead again, of an edited post",
+                ends(EndKind::Dead, |at| {
+                    (at.targets, at.post, at.version) = (&[Canceled], PostStatus::Queued, 2);
+                }),
+                Decision::Ended(Canceled),
+            ),
+            ("live again", ends(EndKind::Live, |at| at.targets = &[Published]), Decision::Ended(Published)),
+            (
+                "live, and its reply dead",
+                ends(EndKind::Dead, |at| (at.targets, at.is_captured, at.is_due) = (&[Published], true, true)),
+                Decision::StaysLive { loses_rest: true },
+            ),
+            (
+                "live, and its reply dead again",
+                ends(EndKind::Canceled, |at| (at.targets, at.is_captured) = (&[Published], true)),
+                Decision::StaysLive { loses_rest: false },
+            ),
+        ]
+    }
+
+    /// Returns true if a row of the tables fails when a condition is negated.
+    pub(in crate::publishing) fn needs(condition: Condition) -> bool {
+        let rules = Rules::negating(condition);
+        let mut cases = first_ends().into_iter().chain(further_ends());
+        cases.any(|(_, at, expected)| settle(rules, &at) != expected)
+    }
+
+    #[test]
+    fn a_target_ends_once_and_a_live_one_loses_its_rest_only() {
+        for (name, at, expected) in first_ends().into_iter().chain(further_ends()) {
+            assert_eq!(settle(Rules::PROTOCOL, &at), expected, "{name}");
+        }
+    }
+}

@@ -139,3 +139,46 @@ pub(super) fn is_untold(rules: Rules, waiting: Option<Waiting>, reason: WaitReas
 pub(super) fn since(waiting: Option<Waiting>, reason: WaitReason, now: DateTime<Utc>) -> DateTime<Utc> {
     waiting.filter(|waiting| waiting.reason == reason).map_or(now, |waiting| waiting.since)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::TimeDelta;
+
+    #[test]
+    fn waits_that_follow_one_another_end_together() {
+        let now = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
+        let (hour, minute) = (TimeDelta::hours(1), Duration::from_secs(60));
+        let new = Wait {
+            reason: WaitReason::Reads,
+            look_after: minute,
+            until: now + hour,
+            failure: None,
+            then: Then::GiveUp(Failure::rejected(400, "")),
+        };
+        let waits = |since, until, is_new| {
+            Some(RowWait { reason: WaitReason::Reads, since, look_after: minute, until, is_new })
+        };
+        let before = Waiting {
+            reason: WaitReason::Reads,
+            since: now - hour,
+            until: Some(now + hour * 2),
+            is_retried: false,
+        };
+        let short = Waiting { until: Some(now - hour), ..before };
+        let other = Waiting { reason: WaitReason::Claim, ..before };
+        let retried = Waiting { is_retried: true, ..before };
+        for (name, before, expected) in [
+            ("the first", None, waits(now, now + hour, true)),
+            ("one after a longer one", Some(before), waits(now - hour, now + hour * 2, false)),
+            ("one after a shorter one", Some(short), waits(now - hour, now + hour, false)),
+            ("one for something else", Some(other), waits(now - hour, now + hour * 2, true)),
+            ("one after a retry", Some(retried), waits(now - hour, now + hour * 2, true)),
+        ] {
+            assert_eq!(wait(Rules::PROTOCOL, before, now, &new), expected, "{name}");
+        }
+        let over = Wait { until: now, ..new };
+        assert_eq!(wait(Rules::PROTOCOL, Some(short), now, &over), None);
+        assert_ne!(wait(Rules::PROTOCOL, Some(before), now, &over), None, "the longer one has not ended");
+    }
+}

@@ -1,5 +1,5 @@
-//! The beginning of an attempt: what it needs to know is read, [`domain::publishing::begin()`] decides, and what it decides is
-//! written, all in one transaction.
+//! The beginning of an attempt: what it needs to know is read, [`domain::publishing::begin()`] decides, and what it
+//! decides is written, all in one transaction.
 
 use super::{
     Attempt, Entry, Look, TargetKey,
