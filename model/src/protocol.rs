@@ -3,7 +3,10 @@
 use chrono::{DateTime, Utc};
 use domain::{
     PostStatus, TargetStatus,
-    publishing::{self, Purpose, Rules, begin, settle, settle::EndKind},
+    publishing::{
+        self, Purpose, Rules, begin,
+        settle::{self, EndKind},
+    },
 };
 use stateright::{Model, Property};
 use strum::{EnumIter, IntoStaticStr, VariantNames};
@@ -822,7 +825,8 @@ impl Protocol {
             Transition::SettleOutside => {
                 let row = &mut state.row;
                 let has_reason = row.has_failed || !self.has(Flaw::EndsWithoutReason);
-                self.end(row, self.dead(row.is_in_doubt(), has_reason), None);
+                let dead = self.dead(row.is_in_doubt(), has_reason);
+                self.end(row, dead, None);
                 state.has_workflow &= row.is_unfinished();
             }
             Transition::Sweep => state.has_workflow = true,

@@ -93,7 +93,7 @@ crate::string_enum! {
 }
 
 /// The rules that a decision is made by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     negated: Option<Condition>,
 }

@@ -236,7 +236,9 @@ pub(super) mod tests {
             ("live again", ends(EndKind::Live, |at| at.targets = &[Published]), Decision::Ended(Published)),
             (
                 "live, and its reply dead",
-                ends(EndKind::Dead, |at| (at.targets, at.is_captured, at.is_due) = (&[Published], true, true)),
+                ends(EndKind::Dead, |at| {
+                    (at.targets, at.is_captured, at.is_due) = (&[Published], true, true)
+                }),
                 Decision::StaysLive { loses_rest: true },
             ),
             (

@@ -168,12 +168,8 @@ impl Row {
 
     fn waiting(&self) -> Option<Waiting> {
         let reason = self.wait_reason.as_deref().and_then(|reason| reason.parse().ok());
-        let waiting = |(reason, since)| Waiting {
-            reason,
-            since,
-            until: self.wait_until,
-            is_retried: self.is_retried,
-        };
+        let waiting =
+            |(reason, since)| Waiting { reason, since, until: self.wait_until, is_retried: self.is_retried };
         reason.zip(self.wait_since).map(waiting)
     }
 

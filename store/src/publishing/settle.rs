@@ -350,8 +350,7 @@ fn events_of(
         End::Canceled { .. } => None,
         End::Dead { failure, .. } => {
             let (code, message) = (failure.code.to_string(), &failure.message);
-            let data =
-                event::target_failed(key.post, key.target, key.owner.org, subject, &code, message);
+            let data = event::target_failed(key.post, key.target, key.owner.org, subject, &code, message);
             Some((EventName::TargetFailed, data))
         }
     };
