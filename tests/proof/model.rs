@@ -97,6 +97,7 @@ fn decides_whether(condition: Condition) -> bool {
             | Condition::HasPlace
             | Condition::NeedsNoPlace
             | Condition::LooksUpBelow
+            | Condition::KeepsPlace
             | Condition::IsCounted
             | Condition::HasRested
             | Condition::HasWaitedForApp

@@ -203,14 +203,14 @@ impl Snapshot<'_> {
 
 /// Decides whether an attempt begins.
 pub fn begin(rules: Rules, at: &Snapshot<'_>, answers: &Answers) -> Decision {
-    match (Course { rules, at, answers }).run() {
+    match (Steps { rules, at, answers }).run() {
         Break(decision) => decision,
         Continue(start) => Decision::Begin(start),
     }
 }
 
 /// The steps of a decision. Each one decides, or goes on.
-struct Course<'a> {
+struct Steps<'a> {
     rules: Rules,
     at: &'a Snapshot<'a>,
     answers: &'a Answers,
@@ -223,7 +223,7 @@ struct Placed {
     waited_in_vain: Option<WaitReason>,
 }
 
-impl Course<'_> {
+impl Steps<'_> {
     fn run(&self) -> ControlFlow<Decision, Start> {
         let at = self.at;
         self.check_end()?;
@@ -386,7 +386,11 @@ impl Course<'_> {
             {
                 placed(known, None)
             }
-            Found::Live(_) | Found::Waiting { .. } if at.parent.is_some() => placed(known, None),
+            Found::Live(_) | Found::Waiting { .. }
+                if self.holds(Condition::KeepsPlace, at.parent.is_some()) =>
+            {
+                placed(known, None)
+            }
             Found::Live(parent) => placed(Place::Below(parent.clone()), None),
             Found::Waiting { pause, next } | Found::Held { pause, next } => {
                 let since = wait::since(at.waiting, WaitReason::Parent, at.now);

@@ -55,6 +55,8 @@ crate::string_enum! {
         NeedsNoPlace = "needs_no_place",
         /// A call is looked up although the post that it replies to is being deleted from its platform.
         LooksUpBelow = "looks_up_below",
+        /// A reply that has a place keeps it, whatever has become of the post that it replies to.
+        KeepsPlace = "keeps_place",
         /// The attempt would publish: no call is to be looked up, and nothing bars it.
         WouldPublish = "would_publish",
         /// Operators froze what is left to publish.
