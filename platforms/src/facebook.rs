@@ -950,12 +950,12 @@ impl Listing for FeedPosts<'_> {
         &other.id
     }
 
-    fn at(other: &Post) -> Option<DateTime<Utc>> {
+    fn published_at(other: &Post) -> Option<DateTime<Utc>> {
         other.created_time
     }
 
-    fn is(&self, other: &Post, post: &Publication) -> bool {
-        other.is(post, self.step)
+    fn matches(&self, other: &Post, post: &Publication) -> bool {
+        other.matches(post, self.step)
     }
 }
 
@@ -982,11 +982,11 @@ impl Listing for Comments<'_> {
         &comment.id
     }
 
-    fn at(comment: &Comment) -> Option<DateTime<Utc>> {
+    fn published_at(comment: &Comment) -> Option<DateTime<Utc>> {
         comment.created_time
     }
 
-    fn is(&self, comment: &Comment, post: &Publication) -> bool {
+    fn matches(&self, comment: &Comment, post: &Publication) -> bool {
         comment.from.as_ref().is_none_or(|from| from.id == self.cx.account.network_unique_id)
             && collapse_whitespace(comment.message.as_deref().unwrap_or_default())
                 == collapse_whitespace(&post.text)
@@ -1330,7 +1330,7 @@ impl Post {
     }
 
     /// Returns true if it has the content of `post`: the same photos if there are any, else the same text.
-    fn is(&self, post: &Publication, step: &Step) -> bool {
+    fn matches(&self, post: &Publication, step: &Step) -> bool {
         let attachments = self.attachments.as_ref().map(|list| list.data.as_slice()).unwrap_or_default();
         let targets: Vec<&str> = attachments.iter().flat_map(Attachment::targets).collect();
         if !step.uploads.is_empty() && !targets.is_empty() {
@@ -1451,10 +1451,10 @@ mod tests {
         let photo =
             |id: &&str| Uploaded::of_test(Uuid::nil(), Ticket { id: (*id).into(), session: None, end: None });
         let step = |photos: &[&str]| Step { uploads: photos.iter().map(photo).collect(), ..Step::default() };
-        assert!(post.is(&ours, &step(&["9"])));
-        assert!(!post.is(&ours, &step(&["10"])), "other photos with the same text");
-        assert!(post.is(&ours, &step(&[])));
-        assert!(!post.is(&Publication { media: vec![], ..ours.clone() }, &step(&[])));
+        assert!(post.matches(&ours, &step(&["9"])));
+        assert!(!post.matches(&ours, &step(&["10"])), "other photos with the same text");
+        assert!(post.matches(&ours, &step(&[])));
+        assert!(!post.matches(&Publication { media: vec![], ..ours.clone() }, &step(&[])));
     }
 
     #[test]
@@ -1526,11 +1526,11 @@ mod tests {
         for kind in ["video_share_youtube", "video_share", "animated_image_share", "share"] {
             let attachment = json!({ "media_type": "video", "type": kind, "target": target });
             let post = post(attachment, "shared_story");
-            assert!(post.is(&ours, &Step::default()) && post.video().is_none(), "{kind}");
+            assert!(post.matches(&ours, &Step::default()) && post.video().is_none(), "{kind}");
         }
         let film = json!({ "media_type": "video", "type": "video_inline", "target": target });
         let own = post(film.clone(), "added_video");
-        assert!(!own.is(&ours, &Step::default()));
+        assert!(!own.matches(&ours, &Step::default()));
         assert_eq!(own.video().as_deref(), Some("7"));
         assert_eq!(post(film, "shared_story").video(), None, "of another Page");
     }

@@ -653,11 +653,11 @@ impl Listing for LocalPosts<'_> {
         &other.name
     }
 
-    fn at(other: &LocalPost) -> Option<DateTime<Utc>> {
+    fn published_at(other: &LocalPost) -> Option<DateTime<Utc>> {
         other.create_time
     }
 
-    fn is(&self, other: &LocalPost, post: &Publication) -> bool {
+    fn matches(&self, other: &LocalPost, post: &Publication) -> bool {
         other.summary.trim() == post.text.trim() && self.topic == other.topic_type.as_str()
     }
 }
@@ -719,11 +719,11 @@ impl Listing for Additions<'_> {
         &item.name
     }
 
-    fn at(item: &MediaItem) -> Option<DateTime<Utc>> {
+    fn published_at(item: &MediaItem) -> Option<DateTime<Utc>> {
         item.create_time
     }
 
-    fn is(&self, item: &MediaItem, post: &Publication) -> bool {
+    fn matches(&self, item: &MediaItem, post: &Publication) -> bool {
         let source = item.source_url.as_ref().and_then(|address| Url::parse(address).ok());
         self.format == item.media_format
             && self.category == item.location_association.category.as_str()

@@ -757,12 +757,12 @@ impl Listing for Posts<'_> {
         &other.id
     }
 
-    fn at(other: &Post) -> Option<DateTime<Utc>> {
+    fn published_at(other: &Post) -> Option<DateTime<Utc>> {
         other.timestamp
     }
 
-    fn is(&self, other: &Post, post: &Publication) -> bool {
-        other.is(post, self.kind)
+    fn matches(&self, other: &Post, post: &Publication) -> bool {
+        other.matches(post, self.kind)
     }
 }
 
@@ -789,11 +789,11 @@ impl Listing for Comments<'_> {
         &comment.id
     }
 
-    fn at(comment: &Comment) -> Option<DateTime<Utc>> {
+    fn published_at(comment: &Comment) -> Option<DateTime<Utc>> {
         comment.timestamp
     }
 
-    fn is(&self, comment: &Comment, post: &Publication) -> bool {
+    fn matches(&self, comment: &Comment, post: &Publication) -> bool {
         comment.is_by(self.cx.account)
             && collapse_whitespace(comment.text.as_deref().unwrap_or_default())
                 == collapse_whitespace(&post.text)
@@ -943,7 +943,7 @@ impl Post {
     }
 
     /// Returns true if it has the content of `post`. A story has no caption to compare.
-    fn is(&self, post: &Publication, place: PostKind) -> bool {
+    fn matches(&self, post: &Publication, place: PostKind) -> bool {
         let caption = self.caption.as_deref().unwrap_or_default();
         let media_type = match (place, post.media.as_slice()) {
             // With its cover, a reel has two media.

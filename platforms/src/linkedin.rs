@@ -494,7 +494,7 @@ impl History for LinkedIn {
             url: address(cx, &post.id),
             text: plain(&post.commentary),
             media: Vec::new(),
-            published_at: post.at().unwrap_or_default(),
+            published_at: post.published_at().unwrap_or_default(),
             metrics: Metrics::default(),
             id: post.id,
         }))
@@ -839,11 +839,11 @@ impl Listing for Posts<'_> {
         &other.id
     }
 
-    fn at(other: &Post) -> Option<DateTime<Utc>> {
-        other.at()
+    fn published_at(other: &Post) -> Option<DateTime<Utc>> {
+        other.published_at()
     }
 
-    fn is(&self, other: &Post, post: &Publication) -> bool {
+    fn matches(&self, other: &Post, post: &Publication) -> bool {
         collapse_whitespace(&plain(&other.commentary)) == collapse_whitespace(&post.text)
             && other.has_media() == (!post.media.is_empty() || self.settings.link.is_some())
             && other.has(self.settings, self.uploads)
@@ -875,11 +875,11 @@ impl Listing for Comments<'_> {
         comment.id()
     }
 
-    fn at(comment: &Made) -> Option<DateTime<Utc>> {
-        comment.created.at()
+    fn published_at(comment: &Made) -> Option<DateTime<Utc>> {
+        comment.created.time()
     }
 
-    fn is(&self, comment: &Made, post: &Publication) -> bool {
+    fn matches(&self, comment: &Made, post: &Publication) -> bool {
         comment.actor == self.author
             && collapse_whitespace(&comment.message.text) == collapse_whitespace(&message(&post.text).text)
     }
@@ -1008,7 +1008,7 @@ struct Post {
 }
 
 impl Post {
-    fn at(&self) -> Option<DateTime<Utc>> {
+    fn published_at(&self) -> Option<DateTime<Utc>> {
         self.published_at.or(self.created_at).and_then(DateTime::from_timestamp_millis)
     }
 
@@ -1084,7 +1084,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn at(&self) -> Option<DateTime<Utc>> {
+    fn time(&self) -> Option<DateTime<Utc>> {
         self.time.and_then(DateTime::from_timestamp_millis)
     }
 }

@@ -32,10 +32,10 @@ pub(crate) trait Listing: Sync {
     fn id(item: &Self::Item) -> &str;
 
     /// Returns when the entry was published, if the list includes it.
-    fn at(item: &Self::Item) -> Option<DateTime<Utc>>;
+    fn published_at(item: &Self::Item) -> Option<DateTime<Utc>>;
 
     /// Returns true if the entry has the content of `post`; its time is compared by [`locate`].
-    fn is(&self, item: &Self::Item, post: &Publication) -> bool;
+    fn matches(&self, item: &Self::Item, post: &Publication) -> bool;
 }
 
 /// The result of a search.
@@ -73,14 +73,14 @@ pub(crate) async fn find<L: Listing>(listing: &L, post: &Publication) -> Result<
     let mut cursor: Option<String> = None;
     for _ in 0..L::MAX_PAGES {
         let page = listing.page(earliest, cursor.as_deref()).await?;
-        let is_old = |item: &L::Item| L::at(item).is_some_and(|at| at < earliest);
+        let is_old = |item: &L::Item| L::published_at(item).is_some_and(|at| at < earliest);
         let is_past = L::IS_NEWEST_FIRST && page.items.iter().any(is_old);
         let ours = page
             .items
             .into_iter()
-            .filter(|item| !is_old(item) && listing.is(item, post) && !post.is_taken(L::id(item)));
+            .filter(|item| !is_old(item) && listing.matches(item, post) && !post.is_taken(L::id(item)));
         // Another post with the same content may have been published at another time.
-        let distance = |item: &L::Item| L::at(item).map_or(TimeDelta::MAX, |at| (at - begun).abs());
+        let distance = |item: &L::Item| L::published_at(item).map_or(TimeDelta::MAX, |at| (at - begun).abs());
         if let Some(found) = ours.min_by_key(distance) {
             return Ok(Search::Post(found));
         }
@@ -123,11 +123,11 @@ mod tests {
             item.1
         }
 
-        fn at(item: &Entry) -> Option<DateTime<Utc>> {
+        fn published_at(item: &Entry) -> Option<DateTime<Utc>> {
             item.0.map(|seconds| begun() + TimeDelta::seconds(seconds))
         }
 
-        fn is(&self, item: &Entry, post: &Publication) -> bool {
+        fn matches(&self, item: &Entry, post: &Publication) -> bool {
             item.2 == post.text
         }
     }

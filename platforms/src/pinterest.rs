@@ -809,12 +809,12 @@ impl Listing for Pins<'_> {
         &pin.id
     }
 
-    fn at(pin: &Pin) -> Option<DateTime<Utc>> {
+    fn published_at(pin: &Pin) -> Option<DateTime<Utc>> {
         pin.created_at
     }
 
-    fn is(&self, pin: &Pin, post: &Publication) -> bool {
-        pin.is(post, self.board.as_deref(), &self.settings)
+    fn matches(&self, pin: &Pin, post: &Publication) -> bool {
+        pin.matches(post, self.board.as_deref(), &self.settings)
     }
 }
 
@@ -943,7 +943,7 @@ struct Item {
 
 impl Item {
     /// Returns true unless its title or link shows that it is another picture's.
-    fn is(&self, slot: &Slot) -> bool {
+    fn matches(&self, slot: &Slot) -> bool {
         let agree = |own: &Option<String>, sent: &Option<String>, same: fn(&str, &str) -> bool| {
             own.as_deref().zip(sent.as_deref()).is_none_or(|(own, sent)| same(own, sent))
         };
@@ -973,7 +973,7 @@ impl Shown {
 
 impl Pin {
     /// Returns true if it has the content of `post`.
-    fn is(&self, post: &Publication, board: Option<&str>, settings: &Settings) -> bool {
+    fn matches(&self, post: &Publication, board: Option<&str>, settings: &Settings) -> bool {
         let same = |kept: &Option<String>, sent: &str| {
             collapse_whitespace(kept.as_deref().unwrap_or_default()) == collapse_whitespace(sent)
         };
@@ -991,7 +991,12 @@ impl Pin {
                 .as_deref()
                 .is_none_or(|link| bare_link(link) == bare_link(settings.link.as_deref().unwrap_or_default()))
             && alt(&post.media).is_none_or(|alt| self.alt_text.is_none() || same(&self.alt_text, &alt))
-            && self.media.items.iter().zip(settings.carousel_slots.iter().flatten()).all(|(a, b)| a.is(b))
+            && self
+                .media
+                .items
+                .iter()
+                .zip(settings.carousel_slots.iter().flatten())
+                .all(|(a, b)| a.matches(b))
     }
 
     fn metrics(&self) -> Metrics {
@@ -1140,7 +1145,7 @@ mod tests {
         let pin = |link: Value, alt: Value| -> Pin {
             serde_json::from_value(json!({ "id": "1", "link": link, "alt_text": alt })).expect("a pin")
         };
-        let same = |pin: Pin, link| pin.is(&post, None, &settings(link));
+        let same = |pin: Pin, link| pin.matches(&post, None, &settings(link));
         let link = "https://example.com/a";
         assert!(same(pin(json!(link), Value::Null), Some(link)));
         assert!(same(pin(json!("http://example.com/a/"), Value::Null), Some(link)));
@@ -1152,7 +1157,7 @@ mod tests {
         let media = vec![described("a cat")];
         let post = Publication { text: String::new(), media, ..Publication::of_test() };
         for (alt, expected) in [(json!("a cat"), true), (Value::Null, true), (json!("a dog"), false)] {
-            assert_eq!(pin(Value::Null, alt).is(&post, None, &settings(None)), expected);
+            assert_eq!(pin(Value::Null, alt).matches(&post, None, &settings(None)), expected);
         }
     }
 

@@ -763,11 +763,11 @@ impl<F: Fn(&Thing) -> bool + Send + Sync> Listing for Published<'_, F> {
         &thing.name
     }
 
-    fn at(thing: &Thing) -> Option<DateTime<Utc>> {
+    fn published_at(thing: &Thing) -> Option<DateTime<Utc>> {
         Some(thing.created_at())
     }
 
-    fn is(&self, thing: &Thing, _post: &Publication) -> bool {
+    fn matches(&self, thing: &Thing, _post: &Publication) -> bool {
         (self.is_ours)(thing)
     }
 }

@@ -490,12 +490,12 @@ impl Listing for Posts<'_> {
         &other.id
     }
 
-    fn at(other: &Post) -> Option<DateTime<Utc>> {
+    fn published_at(other: &Post) -> Option<DateTime<Utc>> {
         other.timestamp
     }
 
-    fn is(&self, other: &Post, post: &Publication) -> bool {
-        other.is(post)
+    fn matches(&self, other: &Post, post: &Publication) -> bool {
+        other.matches(post)
     }
 }
 
@@ -652,7 +652,7 @@ impl Post {
     }
 
     /// Returns true if it has the content of `post`.
-    fn is(&self, post: &Publication) -> bool {
+    fn matches(&self, post: &Publication) -> bool {
         let kind = match post.media.as_slice() {
             [] => "TEXT_POST",
             [one] if one.kind == MediaKind::Video => "VIDEO",

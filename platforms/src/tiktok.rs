@@ -613,7 +613,7 @@ impl History for TikTok {
             },
             text: video.caption().to_owned(),
             media: video.cover_image_url.clone().into_iter().collect(),
-            published_at: video.at(),
+            published_at: video.published_at(),
             metrics: video.metrics(),
             id: video.id,
         }))
@@ -871,11 +871,11 @@ impl Listing for Posts<'_> {
         &video.id
     }
 
-    fn at(video: &Video) -> Option<DateTime<Utc>> {
-        Some(video.at())
+    fn published_at(video: &Video) -> Option<DateTime<Utc>> {
+        Some(video.published_at())
     }
 
-    fn is(&self, video: &Video, post: &Publication) -> bool {
+    fn matches(&self, video: &Video, post: &Publication) -> bool {
         let text = post.text.trim();
         !text.is_empty() && (video.title.trim() == text || video.video_description.trim() == text)
     }
@@ -1132,7 +1132,7 @@ struct Video {
 }
 
 impl Video {
-    fn at(&self) -> DateTime<Utc> {
+    fn published_at(&self) -> DateTime<Utc> {
         DateTime::from_timestamp(self.create_time, 0).unwrap_or_default()
     }
 

@@ -639,12 +639,12 @@ impl Listing for Posts<'_> {
         &tweet.id
     }
 
-    fn at(tweet: &Tweet) -> Option<DateTime<Utc>> {
+    fn published_at(tweet: &Tweet) -> Option<DateTime<Utc>> {
         tweet.created_at
     }
 
-    fn is(&self, tweet: &Tweet, post: &Publication) -> bool {
-        tweet.is(post)
+    fn matches(&self, tweet: &Tweet, post: &Publication) -> bool {
+        tweet.matches(post)
     }
 }
 
@@ -1027,7 +1027,7 @@ impl Tweet {
     }
 
     /// Returns true if it has the content of `post`.
-    fn is(&self, post: &Publication) -> bool {
+    fn matches(&self, post: &Publication) -> bool {
         let parent = self.referenced().find(|other| other.kind == "replied_to");
         let parent_matches = match (&post.reply_to, parent) {
             (Some(reply), Some(parent)) => parent.id == reply.parent,

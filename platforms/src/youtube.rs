@@ -1034,11 +1034,11 @@ impl Listing for Comments<'_> {
         &thread.id
     }
 
-    fn at(thread: &Thread) -> Option<DateTime<Utc>> {
+    fn published_at(thread: &Thread) -> Option<DateTime<Utc>> {
         thread.snippet.top_level_comment.snippet.published_at
     }
 
-    fn is(&self, thread: &Thread, post: &Publication) -> bool {
+    fn matches(&self, thread: &Thread, post: &Publication) -> bool {
         let said = &thread.snippet.top_level_comment.snippet;
         // Only the author receives the original text.
         let text = said.text_original.as_deref().unwrap_or(&said.text_display);
@@ -1066,11 +1066,11 @@ impl Listing for Uploads<'_> {
         &item.content_details.video_id
     }
 
-    fn at(item: &Item) -> Option<DateTime<Utc>> {
+    fn published_at(item: &Item) -> Option<DateTime<Utc>> {
         item.snippet.published_at
     }
 
-    fn is(&self, item: &Item, _post: &Publication) -> bool {
+    fn matches(&self, item: &Item, _post: &Publication) -> bool {
         item.snippet.title == self.title
     }
 }

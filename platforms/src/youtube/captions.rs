@@ -55,7 +55,7 @@ pub(super) async fn upload(cx: &Session<'_>, settings: &Settings, video: &str) -
         Err(failure) => return tell(cx, Err(failure), "its captions").await,
     };
     for caption in captions.iter().map(Caption::track) {
-        let answer = match there.iter().find(|track| track.is(&caption)) {
+        let answer = match there.iter().find(|track| track.matches(&caption)) {
             Some(track) => track.verdict(),
             None => insert(cx, video, &caption).await,
         };
@@ -120,7 +120,7 @@ struct TrackSnippet {
 
 impl Track {
     /// Returns true if it is the uploaded track. One that YouTube made by speech recognition is another.
-    fn is(&self, caption: &captions::Track<'_>) -> bool {
+    fn matches(&self, caption: &captions::Track<'_>) -> bool {
         let snippet = &self.snippet;
         !snippet.track_kind.eq_ignore_ascii_case("asr") && caption.is_same(&snippet.language, &snippet.name)
     }
