@@ -130,9 +130,9 @@ mod tests {
                 _ => Attachment::video(Bytes::from_static(b"film"), None),
             });
             let media: Vec<_> = file.into_iter().map(|file| file.media).collect();
-            let draft = check::Draft { text: &trial.text, media: &media };
+            let content = check::ContainerContent { text: &trial.text, media: &media };
             let account = check::AccountKind { account_type, scopes: &[] };
-            let issues = check::check_for(platform, account, &[draft], &trial.settings);
+            let issues = check::check_for(platform, account, &[content], &trial.settings);
             let errors: Vec<_> =
                 issues.iter().filter(|issue| issue.severity == check::Severity::Error).collect();
             assert!(errors.is_empty(), "{}: {errors:?}", platform.id);

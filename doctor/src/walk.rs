@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use domain::{ErrorCode, Failure, TargetId};
 use platforms::{
     Account, Adapter, App, AppPassword, Checkpoint, Checkpoints, Code, Committed, Feature, Grant,
-    Idempotency, Identity, Located, Media, MediaStore, Observer, Prepared, Publication, Publishing, Reply,
+    Idempotency, Identity, Located, Media, MediaStore, Observer, Prepared, PublishRequest, Publishing, Reply,
     Result, Session, Transport,
 };
 use serde::{Deserialize, Serialize};
@@ -219,7 +219,7 @@ impl Walk {
         let files = Arc::new(Files(file.cloned()));
         let kept = Kept::default();
         let media = file.map(|file| file.media.clone()).into_iter().collect();
-        let post = Publication {
+        let post = PublishRequest {
             target: TargetId(Uuid::now_v7()),
             position: 0,
             text: trial.text.clone(),
@@ -243,7 +243,7 @@ impl Walk {
                 return self.steps;
             }
         };
-        let post = Publication { commit_begun_at: Some(begun), ..post };
+        let post = PublishRequest { commit_begun_at: Some(begun), ..post };
         if self.has(Feature::Import, StepName::LookUp) {
             self.look_up(&post, &at, &id, files).await;
         }
@@ -364,7 +364,7 @@ impl Walk {
     /// Publishes, and returns the checkpoint before the publishing call, the time of the call and the post's id.
     async fn publish_once(
         &self,
-        post: &Publication,
+        post: &PublishRequest,
         files: Arc<Files>,
         kept: &Kept,
     ) -> (Checkpoint, DateTime<Utc>, Result<String>) {
@@ -391,7 +391,7 @@ impl Walk {
                 Committed::Live(id) => return Ok(id),
                 Committed::Accepted { at, poll_after } => (at, poll_after),
             };
-            let post = Publication { commit_begun_at: Some(begun), ..post.clone() };
+            let post = PublishRequest { commit_begun_at: Some(begun), ..post.clone() };
             loop {
                 pauses.wait(poll_after).await?;
                 match session.locate(&post, &next).await? {
@@ -406,7 +406,7 @@ impl Walk {
         (at, begun, published)
     }
 
-    async fn look_up(&mut self, post: &Publication, at: &Checkpoint, id: &str, files: Arc<Files>) {
+    async fn look_up(&mut self, post: &PublishRequest, at: &Checkpoint, id: &str, files: Arc<Files>) {
         if let Idempotency::MayDuplicate { read_lag } = self.platform.limits.idempotency {
             self.pause(read_lag).await;
         }

@@ -7,7 +7,7 @@
 
 use crate::{
     auth::{Auth, Code},
-    check::{Draft, Issue},
+    check::{ContainerContent, Issue},
     fit::Shape,
     limits::{Limits, MediaLimit, TextLimit},
     look_up::{Findings, Subject},
@@ -97,14 +97,14 @@ impl Adapter {
 pub trait Publisher: Send + Sync {
     /// Checks rules that depend on settings and media together, which no table can express. Called when the
     /// media are within the tables' limits.
-    fn validate(&self, _containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
+    fn validate(&self, _containers: &[ContainerContent<'_>], _settings: &Value) -> Vec<Issue> {
         Vec::new()
     }
 
     /// Returns the name of the kind of post that is made of a main container with these settings, by which the
     /// annotation `kinds` of a setting names those that use it; `None` for one that [`Self::validate`] refuses. By
     /// default the kind of its media.
-    fn post_kind(&self, main: &Draft<'_>, _settings: &Value) -> Option<&'static str> {
+    fn post_kind(&self, main: &ContainerContent<'_>, _settings: &Value) -> Option<&'static str> {
         Some(match main.media {
             [] => "text",
             [one] => one.kind.as_str(),
@@ -126,7 +126,7 @@ pub trait Publisher: Send + Sync {
     }
 
     /// Checks the same of a post that replies to a live one, whose containers are all replies.
-    fn validate_replies(&self, _containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
+    fn validate_replies(&self, _containers: &[ContainerContent<'_>], _settings: &Value) -> Vec<Issue> {
         Vec::new()
     }
 
@@ -214,14 +214,14 @@ pub trait Publisher: Send + Sync {
 
     /// Makes all calls before the publishing call. May be repeated; resumes at `at`. Called for what
     /// [`crate::check`] has no error for, which is not refused here again.
-    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared>;
+    async fn prepare(&self, cx: &Session<'_>, post: &PublishRequest, at: Checkpoint) -> Result<Prepared>;
 
     /// Makes the one call that publishes. After an ambiguous failure, `locate` is called first.
-    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed>;
+    async fn commit(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Committed>;
 
     /// Returns the time limit of `commit`, at which the engine cancels it. Longer than [`crate::TIMEOUT`] only
     /// if the publishing call itself contains files.
-    fn commit_limit(&self, _post: &Publication) -> Duration {
+    fn commit_limit(&self, _post: &PublishRequest) -> Duration {
         crate::TIMEOUT
     }
 
@@ -230,7 +230,7 @@ pub trait Publisher: Send + Sync {
     /// a crosspost, is noted in the checkpoint before its call, and made only if [`crate::Checkpoints::may_publish`].
     ///
     /// Use [`crate::listing`] to search by content.
-    async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located>;
+    async fn locate(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Located>;
 
     /// Returns the public URL of a published post, as [`crate::Transport::rewrite_url`] returns it: in
     /// test mode it is the post's page in the sandbox.
@@ -496,7 +496,7 @@ impl Checkpoint {
 
 /// One container of a post for one account: the content of a single `commit`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Publication {
+pub struct PublishRequest {
     /// The target; with `position` a stable key to derive record keys from.
     pub target: TargetId,
     /// Position in its thread, also in one below a post that was live before: 0 for the first post, and more for a reply
@@ -521,7 +521,7 @@ pub struct Publication {
     pub is_restored: bool,
 }
 
-impl Publication {
+impl PublishRequest {
     /// Returns true if another target has captured the post with this id.
     pub fn is_taken(&self, id: &str) -> bool {
         self.taken.iter().any(|taken| taken == id)
@@ -541,7 +541,7 @@ impl Publication {
         schema::read(&self.settings)
     }
 
-    /// Returns a publication without content, for tests.
+    /// Returns a request without content, for tests.
     #[cfg(test)]
     pub(crate) fn of_test() -> Self {
         Self {

@@ -8,7 +8,7 @@ mod captions;
 mod video;
 
 use crate::{
-    check::{Draft, Issue, Severity},
+    check::{ContainerContent, Issue, Severity},
     look_up::{Findings, Subject},
     upload::Uploaded,
     *,
@@ -193,7 +193,7 @@ struct Card {
 
 #[async_trait]
 impl Publisher for Bluesky {
-    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    fn validate(&self, containers: &[ContainerContent<'_>], settings: &Value) -> Vec<Issue> {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();
         };
@@ -377,7 +377,7 @@ impl Publisher for Bluesky {
         Ok(())
     }
 
-    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
+    async fn prepare(&self, cx: &Session<'_>, post: &PublishRequest, at: Checkpoint) -> Result<Prepared> {
         let home = home(cx)?;
         let mut step: Step = at.read()?;
         // Feeds sort by this time, so it is the publishing time. Fixed, so that a repeated call is identical.
@@ -434,7 +434,7 @@ impl Publisher for Bluesky {
         Ok(upload::prepared(&step, pause))
     }
 
-    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
+    async fn commit(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Committed> {
         let step: Step = at.read()?;
         let home = home(cx)?;
         let record = record(post, &post.settings()?, &step);
@@ -467,7 +467,7 @@ impl Publisher for Bluesky {
         }
     }
 
-    async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
+    async fn locate(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Located> {
         let step: Step = at.read()?;
         let found = find(cx, &home(cx)?, &key(post)).await?;
         Ok(match found {
@@ -841,7 +841,7 @@ fn expiry(token: &str) -> Option<DateTime<Utc>> {
 }
 
 /// Returns the record of a post. Deterministic for a post and a step.
-fn record(post: &Publication, settings: &Settings, step: &Step) -> Value {
+fn record(post: &PublishRequest, settings: &Settings, step: &Step) -> Value {
     let created_at = step.created_at.unwrap_or(post.created_at);
     let (text, spans) = settings.shown(&post.text);
     let mut record = json!({
@@ -898,7 +898,7 @@ fn language_tag(language: &str) -> String {
 /// Returns the records that limit replies and quotes, by their collections. Deterministic for a post and a step.
 fn gates(
     cx: &Session<'_>,
-    post: &Publication,
+    post: &PublishRequest,
     settings: &Settings,
     step: &Step,
 ) -> Vec<(&'static str, Value)> {
@@ -928,7 +928,7 @@ fn gates(
 }
 
 /// Returns the embed below the text: media, or a link's card, or a quoted post, alone or with one of these.
-fn embed(post: &Publication, settings: &Settings, step: &Step) -> Option<Value> {
+fn embed(post: &PublishRequest, settings: &Settings, step: &Step) -> Option<Value> {
     let link = settings.link.as_ref().filter(|_| post.reply_to.is_none());
     let media = match (post.media.first(), link) {
         (Some(first), _) if first.kind != MediaKind::Image => Some(moving(first, step)),
@@ -1015,7 +1015,7 @@ fn is_same(found: &Value, ours: &Value) -> bool {
 /// Returns the record key: a timestamp identifier, as the lexicon of posts demands, made from the target
 /// alone. Its microseconds are the target's millisecond and, below it, the position; its clock
 /// identifier is from the target's random bits. <https://atproto.com/specs/tid>
-fn key(post: &Publication) -> String {
+fn key(post: &PublishRequest) -> String {
     const ALPHABET: &[u8; 32] = b"234567abcdefghijklmnopqrstuvwxyz";
     let TargetId(target) = post.target;
     let random = target.as_u128() as u64;
@@ -1313,12 +1313,12 @@ impl View {
 mod tests {
     use super::*;
 
-    fn post(text: &str) -> Publication {
-        Publication {
+    fn post(text: &str) -> PublishRequest {
+        PublishRequest {
             target: TargetId("01936b3e-5c00-7abc-8def-0123456789ab".parse().unwrap()),
             text: text.to_owned(),
             created_at: DateTime::from_timestamp(1_700_000_000, 5_000_000).unwrap(),
-            ..Publication::of_test()
+            ..PublishRequest::of_test()
         }
     }
 
@@ -1341,7 +1341,7 @@ mod tests {
 
     #[test]
     fn keys_are_timestamp_identifiers_in_the_order_of_the_thread() {
-        let key = |position| key(&Publication { position, ..post("") });
+        let key = |position| key(&PublishRequest { position, ..post("") });
         let keys: Vec<_> = (0..10).map(key).collect();
         assert!(keys.is_sorted() && keys.iter().all(|key| key.len() == 13));
         let first = |key: &String| "234567abcdefghij".contains(&key[..1]);
@@ -1352,7 +1352,7 @@ mod tests {
         assert_eq!((all.len(), &keys[0]), (10, &self::key(&post("other text"))));
     }
 
-    fn record_of(post: &Publication, step: &Step) -> Value {
+    fn record_of(post: &PublishRequest, step: &Step) -> Value {
         record(post, &post.settings().expect("the settings of a test"), step)
     }
 
@@ -1392,7 +1392,7 @@ mod tests {
             "link": { "url": "https://e.org", "title": "E" }, "unknown": true,
         });
         let quote = StrongRef { uri: "at://did:plc:a/app.bsky.feed.post/1".into(), cid: "bafy".into() };
-        let main = Publication { settings, ..post("") };
+        let main = PublishRequest { settings, ..post("") };
         let made = record_of(&main, &Step { quote: Some(quote.clone()), ..Step::default() });
         assert_eq!(made["langs"], json!(["en"]));
         assert_eq!(made["labels"]["values"], json!([{ "val": "nudity" }]));
@@ -1402,7 +1402,7 @@ mod tests {
             made["embed"]["media"]["external"],
             json!({ "uri": "https://e.org", "title": "E", "description": "" })
         );
-        let reply = Publication {
+        let reply = PublishRequest {
             reply_to: Some(ReplyTo { root: quote.uri.clone(), parent: quote.uri.clone() }),
             ..main
         };
@@ -1417,7 +1417,7 @@ mod tests {
         let of = |count: usize| {
             let blob = Uploaded::of_test(Uuid::nil(), Blob::Ready(json!({ "$type": "blob" })));
             let step = Step { blobs: vec![blob; count], ..Step::default() };
-            record_of(&Publication { media: vec![image(); count], ..post("") }, &step)["embed"].clone()
+            record_of(&PublishRequest { media: vec![image(); count], ..post("") }, &step)["embed"].clone()
         };
         assert_eq!(of(4)["$type"], "app.bsky.embed.images");
         assert_eq!(of(1)["images"][0]["alt"], "a dog");

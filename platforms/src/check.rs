@@ -21,7 +21,7 @@ const MAX_MESSAGE_CHARACTERS: usize = 500;
 
 /// A container as the author wrote it.
 #[derive(Clone, Copy, Debug)]
-pub struct Draft<'a> {
+pub struct ContainerContent<'a> {
     /// Its text.
     pub text: &'a str,
     /// Its media.
@@ -38,7 +38,7 @@ pub struct AccountKind<'a> {
 }
 
 /// Validates a post for one platform; `settings` is the platform's `config` block.
-pub fn check(platform: &Adapter, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+pub fn check(platform: &Adapter, containers: &[ContainerContent<'_>], settings: &Value) -> Vec<Issue> {
     check_for(platform, AccountKind::default(), containers, settings)
 }
 
@@ -46,7 +46,7 @@ pub fn check(platform: &Adapter, containers: &[Draft<'_>], settings: &Value) -> 
 pub fn check_for(
     platform: &Adapter,
     account: AccountKind<'_>,
-    containers: &[Draft<'_>],
+    containers: &[ContainerContent<'_>],
     settings: &Value,
 ) -> Vec<Issue> {
     let mut found = IssueList { platform: platform.id, issues: Vec::new() };
@@ -60,8 +60,11 @@ pub fn check_for(
         found.warning("replies_not_supported", vec![json!("containers"), json!(containers.len())], message);
     }
     let fitted = check_containers(&mut found, platform, account, containers, 0, &valid);
-    let containers: Vec<_> =
-        containers.iter().zip(&fitted).map(|(container, media)| Draft { media, ..*container }).collect();
+    let containers: Vec<_> = containers
+        .iter()
+        .zip(&fitted)
+        .map(|(container, media)| ContainerContent { media, ..*container })
+        .collect();
     found.issues.extend(mismatches);
     if let Some((setting, message)) = platform.uncovered(&valid, account.scopes) {
         let path = vec![json!("config"), json!(platform.id), json!(setting)];
@@ -77,7 +80,7 @@ pub fn check_for(
 pub fn check_reply(
     platform: &Adapter,
     account: AccountKind<'_>,
-    containers: &[Draft<'_>],
+    containers: &[ContainerContent<'_>],
     settings: &Value,
 ) -> Vec<Issue> {
     let mut found = IssueList { platform: platform.id, issues: Vec::new() };
@@ -94,8 +97,11 @@ pub fn check_reply(
     let mismatches = self::settings(platform, settings);
     let valid = without(settings, &mismatches);
     let fitted = check_containers(&mut found, platform, account, containers, 1, &valid);
-    let containers: Vec<_> =
-        containers.iter().zip(&fitted).map(|(container, media)| Draft { media, ..*container }).collect();
+    let containers: Vec<_> = containers
+        .iter()
+        .zip(&fitted)
+        .map(|(container, media)| ContainerContent { media, ..*container })
+        .collect();
     found.issues.extend(mismatches);
     let given = valid.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     for (setting, value) in given {
@@ -125,7 +131,7 @@ fn check_containers(
     found: &mut IssueList,
     platform: &Adapter,
     account: AccountKind<'_>,
-    containers: &[Draft<'_>],
+    containers: &[ContainerContent<'_>],
     first: usize,
     settings: &Value,
 ) -> Vec<Vec<Media>> {
@@ -139,7 +145,7 @@ fn check_containers(
         })
         .collect();
     for (index, (container, media)) in containers.iter().zip(&fitted).enumerate() {
-        let container = &Draft { media, ..*container };
+        let container = &ContainerContent { media, ..*container };
         let at = |rest: &[Value]| [&[json!("containers"), json!(index)], rest].concat();
         let main = ContainerRules {
             text: platform.text_limit(account.account_type),
@@ -377,7 +383,7 @@ struct ContainerRules<'a> {
 fn text(
     found: &mut IssueList,
     can: &ContainerRules<'_>,
-    container: &Draft<'_>,
+    container: &ContainerContent<'_>,
     sent: &str,
     path: Vec<Value>,
 ) {
@@ -425,7 +431,7 @@ fn text(
 fn media(
     found: &mut IssueList,
     can: &ContainerRules<'_>,
-    container: &Draft<'_>,
+    container: &ContainerContent<'_>,
     at: &dyn Fn(&[Value]) -> Vec<Value>,
 ) {
     let media = container.media;
@@ -653,7 +659,13 @@ fn unscaled(medium: &Media) -> String {
 }
 
 /// Reports settings that exclude each other or media, by our schema annotation `excludes`.
-fn excludes(found: &mut IssueList, schema: &Value, settings: &Value, containers: &[Draft<'_>], at: &[Value]) {
+fn excludes(
+    found: &mut IssueList,
+    schema: &Value,
+    settings: &Value,
+    containers: &[ContainerContent<'_>],
+    at: &[Value],
+) {
     let has_media = containers.first().is_some_and(|main| !main.media.is_empty());
     let is_set = |key: &str| settings.get(key).is_some_and(|value| !value.is_null());
     for (key, part) in schema["properties"].as_object().into_iter().flatten() {
@@ -672,7 +684,7 @@ fn unused(
     found: &mut IssueList,
     platform: &Adapter,
     account: AccountKind<'_>,
-    containers: &[Draft<'_>],
+    containers: &[ContainerContent<'_>],
     settings: &Value,
 ) {
     let properties = &Schema::of(platform).document()["properties"];
@@ -770,7 +782,7 @@ mod tests {
                 .collect::<Vec<_>>()
                 .join(".")
         };
-        let issues = check(x, &[Draft { text, media }], &settings);
+        let issues = check(x, &[ContainerContent { text, media }], &settings);
         issues.iter().map(|issue| (issue.code.clone(), path(issue))).collect()
     }
 
@@ -887,8 +899,8 @@ mod tests {
             ("youtube", "a".into(), &[video()], json!({ "defaultLanguage": "de_DE" }), "setting_invalid"),
         ];
         for (platform, text, media, settings, expected) in cases {
-            let draft = Draft { text: &text, media };
-            let issues = check(crate::get(platform).unwrap(), &[draft], &settings);
+            let content = ContainerContent { text: &text, media };
+            let issues = check(crate::get(platform).unwrap(), &[content], &settings);
             let errors: Vec<_> = issues
                 .iter()
                 .filter(|issue| issue.severity == Severity::Error)
@@ -900,13 +912,19 @@ mod tests {
         for (text, expected) in
             [(words("#a", 5), None), (words("#a", 6), Some(Severity::Warning)), (words("@a", 20), None)]
         {
-            let issues =
-                check(crate::get("instagram").unwrap(), &[Draft { text: &text, media: photo }], &json!({}));
+            let issues = check(
+                crate::get("instagram").unwrap(),
+                &[ContainerContent { text: &text, media: photo }],
+                &json!({}),
+            );
             assert_eq!(issues.first().map(|issue| issue.severity), expected, "{text}");
         }
         let text = "a@b.example a&#39; https://a.example/#a /@a ".repeat(31);
-        let issues =
-            check(crate::get("instagram").unwrap(), &[Draft { text: &text, media: photo }], &json!({}));
+        let issues = check(
+            crate::get("instagram").unwrap(),
+            &[ContainerContent { text: &text, media: photo }],
+            &json!({}),
+        );
         assert_eq!(issues, [], "neither a hashtag nor a mention");
     }
 
@@ -914,7 +932,8 @@ mod tests {
     fn a_ghost_post_has_no_poll() {
         let poll = json!({ "option_a": "early", "option_b": "late" });
         let settings = json!({ "is_ghost_post": true, "poll_attachment": poll });
-        let issues = check(crate::get("threads").unwrap(), &[Draft { text: "a", media: &[] }], &settings);
+        let issues =
+            check(crate::get("threads").unwrap(), &[ContainerContent { text: "a", media: &[] }], &settings);
         let found: Vec<_> = issues.iter().map(|issue| (issue.severity, issue.code.as_str())).collect();
         assert_eq!(found, [(Severity::Error, "settings_conflict")], "{issues:?}");
     }
@@ -929,8 +948,8 @@ mod tests {
             (6, json!({ "post_mode": "MEDIA_UPLOAD" }), &["post_waits_in_inbox", "text_ignored"]),
         ] {
             let (text, media) = ("#a ".repeat(count), [video()]);
-            let draft = Draft { text: &text, media: &media };
-            let issues = check(crate::get("tiktok").unwrap(), &[draft], &settings);
+            let content = ContainerContent { text: &text, media: &media };
+            let issues = check(crate::get("tiktok").unwrap(), &[content], &settings);
             assert!(issues.iter().all(|issue| issue.severity == Severity::Warning), "{issues:?}");
             assert_eq!(issues.iter().map(|issue| &*issue.code).collect::<Vec<_>>(), expected, "{count}");
         }
@@ -942,8 +961,11 @@ mod tests {
             (750, None),
         ] {
             let tall = Media { width: Some(width), height: Some(1_000), ..photo.clone() };
-            let issues =
-                check(crate::get("instagram").unwrap(), &[Draft { text: "a", media: &[tall] }], &json!({}));
+            let issues = check(
+                crate::get("instagram").unwrap(),
+                &[ContainerContent { text: "a", media: &[tall] }],
+                &json!({}),
+            );
             let expected: Vec<_> =
                 expected.map(|severity| (severity, "media_aspect_ratio")).into_iter().collect();
             let found: Vec<_> = issues.iter().map(|issue| (issue.severity, issue.code.as_str())).collect();
@@ -1021,8 +1043,8 @@ mod tests {
             ("threads", &[], json!({ "is_spoiler_media": true }), &[("is_spoiler_media", warning)]),
         ];
         for (platform, media, settings, expected) in cases {
-            let draft = Draft { text: "a", media };
-            let issues = check(crate::get(platform).unwrap(), &[draft], &settings);
+            let content = ContainerContent { text: "a", media };
+            let issues = check(crate::get(platform).unwrap(), &[content], &settings);
             let found: Vec<_> = issues
                 .iter()
                 .filter(|issue| issue.code == "setting_not_used")
@@ -1042,7 +1064,7 @@ mod tests {
         for (platform, media) in [("youtube", &[video()][..]), ("reddit", &[])] {
             let platform = crate::get(platform).unwrap();
             let of = |text: &str| {
-                let issues = check(platform, &[Draft { text, media }], &json!({})).into_iter();
+                let issues = check(platform, &[ContainerContent { text, media }], &json!({})).into_iter();
                 let issues = issues.filter(|issue| issue.code != "setting_not_chosen");
                 issues.map(|issue| (issue.severity, issue.code)).collect::<Vec<_>>()
             };
@@ -1056,7 +1078,11 @@ mod tests {
         let youtube = crate::get("youtube").unwrap();
         let told = |text: &str, stem: &str| -> Vec<_> {
             let video = Media { filename: format!("{stem}.mp4"), ..video() };
-            let issues = check(youtube, &[Draft { text, media: &[video] }], &json!({ "madeForKids": false }));
+            let issues = check(
+                youtube,
+                &[ContainerContent { text, media: &[video] }],
+                &json!({ "madeForKids": false }),
+            );
             issues.into_iter().map(|issue| (issue.severity, issue.code, issue.path[2].clone())).collect()
         };
         let cut = |member: &str| (Severity::Warning, "title_cut".to_owned(), json!(member));
@@ -1077,13 +1103,13 @@ mod tests {
             alt_text: Some("a".into()),
             ..image()
         };
-        let comment = Draft { text: "a", media: &[described] };
+        let comment = ContainerContent { text: "a", media: &[described] };
         for (platform, expected) in [("linkedin", &["alt_text_not_supported"][..]), ("facebook", &[])] {
             let platform = crate::get(platform).unwrap();
             let codes = |issues: Vec<Issue>| issues.into_iter().map(|issue| issue.code).collect::<Vec<_>>();
-            let main = Draft { text: "a", media: comment.media };
+            let main = ContainerContent { text: "a", media: comment.media };
             assert_eq!(codes(check(platform, &[main], &json!({}))), [""; 0], "{}", platform.id);
-            let thread = [Draft { text: "a", media: &[] }, comment];
+            let thread = [ContainerContent { text: "a", media: &[] }, comment];
             assert_eq!(codes(check(platform, &thread, &json!({}))), expected, "{}", platform.id);
             let reply = check_reply(platform, AccountKind::default(), &[comment], &json!({}));
             assert_eq!(codes(reply), expected, "{}", platform.id);
@@ -1093,8 +1119,11 @@ mod tests {
     #[test]
     fn a_medium_may_be_upright_or_across() {
         let of = |platform: &str, medium: Media| {
-            let issues =
-                check(crate::get(platform).unwrap(), &[Draft { text: "a", media: &[medium] }], &json!({}));
+            let issues = check(
+                crate::get(platform).unwrap(),
+                &[ContainerContent { text: "a", media: &[medium] }],
+                &json!({}),
+            );
             issues.into_iter().map(|issue| issue.code).collect::<Vec<_>>()
         };
         let video = |width, height| Media { width: Some(width), height: Some(height), ..video() };
@@ -1136,8 +1165,11 @@ mod tests {
         let of = |platform: &str, medium: Media| {
             let config =
                 if platform == "tiktok" { json!({ "privacy_level": "SELF_ONLY" }) } else { json!({}) };
-            let issues =
-                check(crate::get(platform).unwrap(), &[Draft { text: "a", media: &[medium] }], &config);
+            let issues = check(
+                crate::get(platform).unwrap(),
+                &[ContainerContent { text: "a", media: &[medium] }],
+                &config,
+            );
             assert!(issues.iter().all(|issue| issue.severity == Severity::Warning), "{issues:?}");
             issues.into_iter().map(|issue| (issue.code, issue.message)).collect::<Vec<_>>()
         };
@@ -1214,7 +1246,7 @@ mod tests {
                 let media = std::slice::from_ref(medium);
                 let needs = platform.fits(0, &json!({}), media)[0].is_some();
                 fitted += usize::from(needs);
-                let issues = check(platform, &[Draft { text: "a", media }], &json!({}));
+                let issues = check(platform, &[ContainerContent { text: "a", media }], &json!({}));
                 let told: Vec<_> = issues.iter().filter(|issue| issue.code == "media_undecodable").collect();
                 let severity = if needs { Severity::Error } else { Severity::Warning };
                 assert_eq!(told.len(), 1, "{}: {issues:?}", platform.id);
@@ -1227,7 +1259,7 @@ mod tests {
         // Another shape is no remedy either.
         let instagram = crate::get("instagram").unwrap();
         let narrow = Media { height: Some(4000), ..broken };
-        let told = check(instagram, &[Draft { text: "a", media: &[narrow] }], &json!({}));
+        let told = check(instagram, &[ContainerContent { text: "a", media: &[narrow] }], &json!({}));
         assert!(told.iter().all(|issue| !issue.message.contains(fit::REMEDY)), "{told:?}");
     }
 
@@ -1236,7 +1268,7 @@ mod tests {
         let reels = json!({ "media_type": "REELS", "thumb_offset": -1 });
         let instagram = crate::get("instagram").unwrap();
         let photo = Media { mime: "image/jpeg".into(), width: Some(640), height: Some(640), ..image() };
-        let issues = check(instagram, &[Draft { text: "a", media: &[photo] }], &reels);
+        let issues = check(instagram, &[ContainerContent { text: "a", media: &[photo] }], &reels);
         let codes: Vec<_> = issues.iter().map(|issue| issue.code.as_str()).collect();
         assert_eq!(codes, ["setting_invalid", "media_kind_not_supported"]);
     }
@@ -1244,7 +1276,7 @@ mod tests {
     #[test]
     fn settings_of_a_main_post_have_no_effect_on_a_reply() {
         let told = |settings: Value| -> Vec<_> {
-            let reply = [Draft { text: "a", media: &[image()] }];
+            let reply = [ContainerContent { text: "a", media: &[image()] }];
             let issues =
                 check_reply(crate::get("x").unwrap(), AccountKind::default(), &reply, &settings).into_iter();
             issues.map(|issue| (issue.severity, issue.code, issue.path[2].clone())).collect()
@@ -1283,7 +1315,8 @@ mod tests {
                 Some((Severity::Error, "setting_invalid")),
             ),
         ] {
-            let issues = check(crate::get(platform).unwrap(), &[Draft { text: "a", media }], &settings);
+            let issues =
+                check(crate::get(platform).unwrap(), &[ContainerContent { text: "a", media }], &settings);
             let found: Vec<_> = issues.iter().map(|issue| (issue.severity, issue.code.as_str())).collect();
             assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{platform}: {settings} {issues:?}");
         }
@@ -1313,7 +1346,7 @@ mod tests {
             ("youtube", "privacyStatus", json!("public"), warning),
         ] {
             let settings = json!({ setting: value });
-            let reply = [Draft { text: "a", media: &[] }];
+            let reply = [ContainerContent { text: "a", media: &[] }];
             let issues =
                 check_reply(crate::get(platform).unwrap(), AccountKind::default(), &reply, &settings);
             let found: Vec<_> = issues.iter().map(|issue| (issue.severity, issue.code.as_str())).collect();
@@ -1405,8 +1438,8 @@ mod tests {
                     _ => json!(long),
                 };
             }
-            let draft = Draft { text: &long, media: &[] };
-            let issues = check(platform, &[draft], &sent);
+            let content = ContainerContent { text: &long, media: &[] };
+            let issues = check(platform, &[content], &sent);
             assert!(!issues.is_empty() && issues.len() <= MAX_ISSUES, "{}: {}", platform.id, issues.len());
             for issue in issues {
                 assert!(
@@ -1465,7 +1498,7 @@ mod tests {
             alt_text: None,
         };
         let long = "a".repeat(11 * 128);
-        text(&mut found, &part, &Draft { text: &long, media: &[] }, &long, vec![json!("content")]);
+        text(&mut found, &part, &ContainerContent { text: &long, media: &[] }, &long, vec![json!("content")]);
         let issue = &found.issues[0];
         assert_eq!(issue.code, "text_too_long");
         assert_eq!(issue.message, "x takes 10 characters, and the text has 1408 bytes");

@@ -11,7 +11,7 @@ mod insights;
 mod pages;
 
 use crate::{
-    check::{Draft, Issue, Severity},
+    check::{ContainerContent, Issue, Severity},
     listing::Listing,
     text::collapse_whitespace,
     upload::{Begun, Processing, Sent, Upload, Uploaded},
@@ -271,7 +271,7 @@ fn is_own_address(link: &str) -> bool {
 }
 
 /// Compares a post in the feed with what its background takes and its cards show, and a draft with what is kept of it.
-fn feed_issues(containers: &[Draft<'_>], settings: &Settings) -> Vec<Issue> {
+fn feed_issues(containers: &[ContainerContent<'_>], settings: &Settings) -> Vec<Issue> {
     let mut issues = Vec::new();
     let mut add = |severity, code: &str, setting: &str, message: String| {
         issues.push(Issue::of_setting(severity, code, ADAPTER.id, setting, message));
@@ -301,7 +301,7 @@ fn feed_issues(containers: &[Draft<'_>], settings: &Settings) -> Vec<Issue> {
 
 #[async_trait]
 impl Publisher for Facebook {
-    fn post_kind(&self, main: &Draft<'_>, settings: &Value) -> Option<&'static str> {
+    fn post_kind(&self, main: &ContainerContent<'_>, settings: &Value) -> Option<&'static str> {
         let settings: Settings = schema::read(settings).ok()?;
         let shown = graph::shown(main.media, settings.cover());
         Some(match PostKind::choose(&shown, settings.media_type).ok()? {
@@ -315,7 +315,7 @@ impl Publisher for Facebook {
         })
     }
 
-    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    fn validate(&self, containers: &[ContainerContent<'_>], settings: &Value) -> Vec<Issue> {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();
         };
@@ -400,7 +400,7 @@ impl Publisher for Facebook {
         Ok(cx.grant.clone())
     }
 
-    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
+    async fn prepare(&self, cx: &Session<'_>, post: &PublishRequest, at: Checkpoint) -> Result<Prepared> {
         let settings: Settings = post.settings()?;
         let kind = PostKind::of(post, &settings)?;
         let mut step: Step = at.read()?;
@@ -412,7 +412,7 @@ impl Publisher for Facebook {
         Ok(upload::prepared(&step, pause))
     }
 
-    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
+    async fn commit(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Committed> {
         let (settings, step): (Settings, Step) = (post.settings()?, at.read()?);
         let kind = PostKind::of(post, &settings)?;
         let own = &cx.account.network_unique_id;
@@ -465,7 +465,7 @@ impl Publisher for Facebook {
         }
     }
 
-    async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
+    async fn locate(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Located> {
         let settings: Settings = post.settings()?;
         let kind = PostKind::of(post, &settings)?;
         let mut step = if post.is_restored { Step::default() } else { at.read()? };
@@ -587,7 +587,7 @@ impl PostKind {
         }
     }
 
-    fn of(post: &Publication, settings: &Settings) -> Result<Self> {
+    fn of(post: &PublishRequest, settings: &Settings) -> Result<Self> {
         let chosen = match (&post.reply_to, post.media.as_slice()) {
             (None, media) => match settings.objection(media) {
                 Some((_, message)) => Err(("settings_conflict", message)),
@@ -693,7 +693,7 @@ fn unprepared() -> Failure {
 }
 
 /// Returns the fields of a feed post's publishing call.
-fn feed_fields(post: &Publication, settings: &Settings, step: &Step) -> Fields {
+fn feed_fields(post: &PublishRequest, settings: &Settings, step: &Step) -> Fields {
     let mut fields = Fields::new();
     if !post.text.is_empty() {
         fields.push(("message", post.text.clone()));
@@ -722,7 +722,7 @@ fn feed_fields(post: &Publication, settings: &Settings, step: &Step) -> Fields {
 }
 
 /// Returns the fields of a video's publishing call.
-fn finish_fields(kind: PostKind, post: &Publication, settings: &Settings, video: &Ticket) -> Fields {
+fn finish_fields(kind: PostKind, post: &PublishRequest, settings: &Settings, video: &Ticket) -> Fields {
     let mut fields: Fields = vec![("upload_phase", "finish".to_owned())];
     match &video.session {
         Some(session) if kind == PostKind::Video => fields.push(("upload_session_id", session.clone())),
@@ -896,7 +896,7 @@ async fn state(cx: &Session<'_>, id: &str) -> Result<(State, Option<Duration>)> 
 /// the post.
 async fn complete(
     cx: &Session<'_>,
-    post: &Publication,
+    post: &PublishRequest,
     settings: &Settings,
     video: &str,
     step: &mut Step,
@@ -954,7 +954,7 @@ impl Listing for FeedPosts<'_> {
         other.created_time
     }
 
-    fn matches(&self, other: &Post, post: &Publication) -> bool {
+    fn matches(&self, other: &Post, post: &PublishRequest) -> bool {
         other.matches(post, self.step)
     }
 }
@@ -986,7 +986,7 @@ impl Listing for Comments<'_> {
         comment.created_time
     }
 
-    fn matches(&self, comment: &Comment, post: &Publication) -> bool {
+    fn matches(&self, comment: &Comment, post: &PublishRequest) -> bool {
         comment.from.as_ref().is_none_or(|from| from.id == self.cx.account.network_unique_id)
             && collapse_whitespace(comment.message.as_deref().unwrap_or_default())
                 == collapse_whitespace(&post.text)
@@ -1330,7 +1330,7 @@ impl Post {
     }
 
     /// Returns true if it has the content of `post`: the same photos if there are any, else the same text.
-    fn matches(&self, post: &Publication, step: &Step) -> bool {
+    fn matches(&self, post: &PublishRequest, step: &Step) -> bool {
         let attachments = self.attachments.as_ref().map(|list| list.data.as_slice()).unwrap_or_default();
         let targets: Vec<&str> = attachments.iter().flat_map(Attachment::targets).collect();
         if !step.uploads.is_empty() && !targets.is_empty() {
@@ -1447,14 +1447,14 @@ mod tests {
             facts: None,
             rendition: None,
         };
-        let ours = Publication { text: "a b".into(), media: vec![media], ..Publication::of_test() };
+        let ours = PublishRequest { text: "a b".into(), media: vec![media], ..PublishRequest::of_test() };
         let photo =
             |id: &&str| Uploaded::of_test(Uuid::nil(), Ticket { id: (*id).into(), session: None, end: None });
         let step = |photos: &[&str]| Step { uploads: photos.iter().map(photo).collect(), ..Step::default() };
         assert!(post.matches(&ours, &step(&["9"])));
         assert!(!post.matches(&ours, &step(&["10"])), "other photos with the same text");
         assert!(post.matches(&ours, &step(&[])));
-        assert!(!post.matches(&Publication { media: vec![], ..ours.clone() }, &step(&[])));
+        assert!(!post.matches(&PublishRequest { media: vec![], ..ours.clone() }, &step(&[])));
     }
 
     #[test]
@@ -1486,14 +1486,14 @@ mod tests {
             (vec![image.clone()], "STORIES", "a", vec!["text_not_shown"]),
             (vec![image.clone(), image.clone()], "FEED", "a", vec![]),
         ] {
-            let draft = Draft { text, media: &media };
-            let issues = check::check(&ADAPTER, &[draft], &json!({ "media_type": word }));
+            let content = ContainerContent { text, media: &media };
+            let issues = check::check(&ADAPTER, &[content], &json!({ "media_type": word }));
             let codes: Vec<_> = issues.iter().map(|issue| issue.code.as_str()).collect();
             assert_eq!(codes, expected, "{word} {}", media.len());
         }
-        let draft = Draft { text: "", media: &[image] };
+        let content = ContainerContent { text: "", media: &[image] };
         let settings = json!({ "media_type": "STORIES", "countries": ["AT"] });
-        let issues = check::check(&ADAPTER, &[draft], &settings);
+        let issues = check::check(&ADAPTER, &[content], &settings);
         assert_eq!(issues.iter().map(|issue| &*issue.code).collect::<Vec<_>>(), ["setting_not_used"]);
     }
 
@@ -1521,7 +1521,7 @@ mod tests {
             });
             serde_json::from_value(post).unwrap()
         };
-        let ours = Publication { text: "a".into(), ..Publication::of_test() };
+        let ours = PublishRequest { text: "a".into(), ..PublishRequest::of_test() };
         let target = json!({ "id": "7" });
         for kind in ["video_share_youtube", "video_share", "animated_image_share", "share"] {
             let attachment = json!({ "media_type": "video", "type": kind, "target": target });

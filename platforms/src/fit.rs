@@ -394,8 +394,8 @@ mod tests {
     #[test]
     fn a_refused_shape_is_told_with_its_remedy() {
         let told = |platform: &str, settings: Value, media: &[Media]| {
-            let draft = crate::check::Draft { text: "a", media };
-            let issues = crate::check::check(crate::get(platform).unwrap(), &[draft], &settings);
+            let content = crate::check::ContainerContent { text: "a", media };
+            let issues = crate::check::check(crate::get(platform).unwrap(), &[content], &settings);
             let issues = issues.into_iter().filter(|issue| issue.code != "text_too_long");
             issues.map(|issue| (issue.code, issue.message)).collect::<Vec<_>>()
         };
@@ -471,8 +471,8 @@ mod tests {
             let bound = fits.iter().flatten().filter(|fit| fit.shaping.is_some());
             proptest::prop_assert!(bound.clone().all(|fit| fit.width.max(fit.height) <= Fit::MAX_SHAPED_SIDE));
             proptest::prop_assert!(platform.fits(0, &settings, &media).iter().all(Option::is_none), "{media:?}");
-            let draft = crate::check::Draft { text: "", media: &media };
-            let issues = crate::check::check(platform, &[draft], &settings);
+            let content = crate::check::ContainerContent { text: "", media: &media };
+            let issues = crate::check::check(platform, &[content], &settings);
             proptest::prop_assert!(issues.is_empty(), "{} {width}x{height}: {issues:?}", platform.id);
         }
     }

@@ -11,7 +11,7 @@
 //! post's, and Google does not say whether it passed its review.
 
 use crate::{
-    check::{Draft, Issue, Severity},
+    check::{ContainerContent, Issue, Severity},
     listing::{Listing, Search},
     *,
 };
@@ -285,7 +285,7 @@ fn has_telephone_number(text: &str) -> bool {
 
 #[async_trait]
 impl Publisher for GoogleBusiness {
-    fn post_kind(&self, _: &Draft<'_>, settings: &Value) -> Option<&'static str> {
+    fn post_kind(&self, _: &ContainerContent<'_>, settings: &Value) -> Option<&'static str> {
         let settings: Settings = schema::read(settings).ok()?;
         // A photo or video of the location takes no other setting.
         settings.addition().is_none().then(|| topic(&settings).as_str())
@@ -301,7 +301,7 @@ impl Publisher for GoogleBusiness {
         (addition.format == "VIDEO").then_some(VIDEO)
     }
 
-    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    fn validate(&self, containers: &[ContainerContent<'_>], settings: &Value) -> Vec<Issue> {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();
         };
@@ -382,7 +382,7 @@ impl Publisher for GoogleBusiness {
         google::revoke(cx).await
     }
 
-    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
+    async fn prepare(&self, cx: &Session<'_>, post: &PublishRequest, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
         // Rejected before anything is fetched or created.
         let settings: Settings = post.settings()?;
@@ -401,7 +401,7 @@ impl Publisher for GoogleBusiness {
         Ok(Prepared::Ready(Checkpoint::of(&step)))
     }
 
-    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
+    async fn commit(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Committed> {
         let settings: Settings = post.settings()?;
         if let Some(addition) = settings.addition() {
             return Ok(Committed::Live(add(cx, post, addition).await?));
@@ -423,7 +423,7 @@ impl Publisher for GoogleBusiness {
         }
     }
 
-    async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
+    async fn locate(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Located> {
         let (step, settings): (Step, Settings) = (at.read()?, post.settings()?);
         if let Some(addition) = settings.addition() {
             return listing::locate(&Additions::new(cx, addition, post).await?, post).await;
@@ -657,13 +657,13 @@ impl Listing for LocalPosts<'_> {
         other.create_time
     }
 
-    fn matches(&self, other: &LocalPost, post: &Publication) -> bool {
+    fn matches(&self, other: &LocalPost, post: &PublishRequest) -> bool {
         other.summary.trim() == post.text.trim() && self.topic == other.topic_type.as_str()
     }
 }
 
 /// Adds the post's file to the location's photos and videos, and returns its name there.
-async fn add(cx: &Session<'_>, post: &Publication, addition: Addition) -> Result<String> {
+async fn add(cx: &Session<'_>, post: &PublishRequest, addition: Addition) -> Result<String> {
     let file = post.media.first();
     let file = file.ok_or_else(|| Failure::rejected(422, format!("Google {}", addition.lacks_file())))?;
     let address = cx.media.address(file).await.map_err(|failure| failure.certain())?;
@@ -689,7 +689,7 @@ struct Additions<'a> {
 }
 
 impl<'a> Additions<'a> {
-    async fn new(cx: &'a Session<'a>, addition: Addition, post: &Publication) -> Result<Self> {
+    async fn new(cx: &'a Session<'a>, addition: Addition, post: &PublishRequest) -> Result<Self> {
         let file = match post.media.first() {
             Some(file) => file_name(&cx.media.address(file).await?),
             None => None,
@@ -723,7 +723,7 @@ impl Listing for Additions<'_> {
         item.create_time
     }
 
-    fn matches(&self, item: &MediaItem, post: &Publication) -> bool {
+    fn matches(&self, item: &MediaItem, post: &PublishRequest) -> bool {
         let source = item.source_url.as_ref().and_then(|address| Url::parse(address).ok());
         self.format == item.media_format
             && self.category == item.location_association.category.as_str()
@@ -1064,11 +1064,12 @@ mod tests {
         ] {
             assert!(!has_telephone_number(text), "{text}");
         }
-        let draft = Draft { text: "Call 030 123456", media: &[] };
-        let issues = GoogleBusiness.validate(&[draft], &Value::Null);
+        let content = ContainerContent { text: "Call 030 123456", media: &[] };
+        let issues = GoogleBusiness.validate(&[content], &Value::Null);
         assert_eq!(issues[0].code, "text_may_be_rejected");
         let photo = json!({ "photo": { "category": "EXTERIOR" } });
-        let issues = GoogleBusiness.validate(&[Draft { text: "Call 030 123456", media: &[] }], &photo);
+        let issues =
+            GoogleBusiness.validate(&[ContainerContent { text: "Call 030 123456", media: &[] }], &photo);
         assert_eq!(issues[0].code, "media_required", "a photo's description is no post");
     }
 
@@ -1098,7 +1099,7 @@ mod tests {
     #[test]
     fn what_google_refuses_of_the_settings_is_told_before() {
         let told = |settings: Value| -> Vec<_> {
-            let issues = check::check(&ADAPTER, &[Draft { text: "a", media: &[] }], &settings);
+            let issues = check::check(&ADAPTER, &[ContainerContent { text: "a", media: &[] }], &settings);
             issues.into_iter().map(|issue| (issue.code, issue.path[2].clone())).collect()
         };
         let wrong = |setting: &str| vec![("setting_invalid".to_owned(), json!(setting))];

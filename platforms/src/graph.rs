@@ -534,29 +534,34 @@ pub(crate) trait Containers: Publisher {
     const STATUS: &'static str;
 
     /// Returns true if the post is a carousel, in which each medium has a container of its own.
-    fn is_carousel(&self, post: &Publication) -> Result<bool> {
+    fn is_carousel(&self, post: &PublishRequest) -> Result<bool> {
         Ok(post.media.len() > 1)
     }
 
     /// Returns the fields of one item of a carousel, which has the post's medium at `index`.
-    async fn child_fields(&self, cx: &Session<'_>, post: &Publication, index: usize) -> Result<Fields>;
+    async fn child_fields(&self, cx: &Session<'_>, post: &PublishRequest, index: usize) -> Result<Fields>;
 
     /// Returns the fields of the container that is published; `items` is empty unless it is a carousel.
-    async fn parent_fields(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields>;
+    async fn parent_fields(
+        &self,
+        cx: &Session<'_>,
+        post: &PublishRequest,
+        items: &[String],
+    ) -> Result<Fields>;
 
     /// Reads a container's state.
     fn status(&self, body: &Value) -> Status;
 
     /// Finds the post of a published container among the account's latest posts.
-    async fn find(&self, cx: &Session<'_>, post: &Publication) -> Result<Located>;
+    async fn find(&self, cx: &Session<'_>, post: &PublishRequest) -> Result<Located>;
 
     /// Returns true if [`Self::complete`] makes a call for the post.
-    fn has_parts(&self, _post: &Publication) -> Result<bool> {
+    fn has_parts(&self, _post: &PublishRequest) -> Result<bool> {
         Ok(false)
     }
 
     /// Completes a live post with what needs its id. May be repeated; a refusal is told and does not fail the post.
-    async fn complete(&self, _cx: &Session<'_>, _post: &Publication, _id: &str) -> Result<()> {
+    async fn complete(&self, _cx: &Session<'_>, _post: &PublishRequest, _id: &str) -> Result<()> {
         Ok(())
     }
 
@@ -614,7 +619,7 @@ impl Step {
 pub(crate) async fn prepare<P: Containers>(
     platform: &P,
     cx: &Session<'_>,
-    post: &Publication,
+    post: &PublishRequest,
     at: Checkpoint,
 ) -> Result<Prepared> {
     let mut step: Step = at.read()?;
@@ -729,7 +734,7 @@ async fn status<P: Containers>(
 pub(crate) async fn commit<P: Containers>(
     platform: &P,
     cx: &Session<'_>,
-    post: &Publication,
+    post: &PublishRequest,
     at: &Checkpoint,
 ) -> Result<Committed> {
     let mut step: Step = at.read()?;
@@ -773,7 +778,7 @@ pub(crate) async fn commit<P: Containers>(
 pub(crate) async fn locate<P: Containers>(
     platform: &P,
     cx: &Session<'_>,
-    post: &Publication,
+    post: &PublishRequest,
     at: &Checkpoint,
 ) -> Result<Located> {
     let located = look(platform, cx, post, at).await?;
@@ -786,7 +791,7 @@ pub(crate) async fn locate<P: Containers>(
 async fn look<P: Containers>(
     platform: &P,
     cx: &Session<'_>,
-    post: &Publication,
+    post: &PublishRequest,
     at: &Checkpoint,
 ) -> Result<Located> {
     if post.is_restored {

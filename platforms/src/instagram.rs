@@ -6,7 +6,7 @@
 //! response it is searched for among the post's comments.
 
 use crate::{
-    check::{Draft, Issue, Severity},
+    check::{ContainerContent, Issue, Severity},
     graph::Containers,
     listing::Listing,
     text::{Bare, collapse_whitespace},
@@ -258,7 +258,7 @@ fn caption_issues(caption: &str) -> Vec<Issue> {
 }
 
 /// Compares containers, each of which is a story, with what Instagram takes and shows as one.
-fn story_issues(containers: &[Draft<'_>], settings: &Settings) -> Vec<Issue> {
+fn story_issues(containers: &[ContainerContent<'_>], settings: &Settings) -> Vec<Issue> {
     let mut issues = Vec::new();
     for (index, container) in containers.iter().enumerate() {
         let mut add = |severity, code: &str, member: &str, message: String| {
@@ -304,7 +304,7 @@ impl Publisher for Instagram {
         (is_feed && is_shown).then_some(Shape::Within(SURE_SHAPES))
     }
 
-    fn post_kind(&self, main: &Draft<'_>, settings: &Value) -> Option<&'static str> {
+    fn post_kind(&self, main: &ContainerContent<'_>, settings: &Value) -> Option<&'static str> {
         let settings: Settings = schema::read(settings).ok()?;
         let shown = graph::shown(main.media, settings.cover());
         Some(match PostKind::choose(&shown, settings.media_type).ok()? {
@@ -319,7 +319,7 @@ impl Publisher for Instagram {
         settings["media_type"] == "STORIES"
     }
 
-    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    fn validate(&self, containers: &[ContainerContent<'_>], settings: &Value) -> Vec<Issue> {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();
         };
@@ -428,7 +428,7 @@ impl Publisher for Instagram {
         graph::renew(cx, REFRESH, "ig_refresh_token").await
     }
 
-    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
+    async fn prepare(&self, cx: &Session<'_>, post: &PublishRequest, at: Checkpoint) -> Result<Prepared> {
         if post.reply_to.is_some() {
             return match post.media.is_empty() {
                 true => Ok(Prepared::Ready(at)),
@@ -439,7 +439,7 @@ impl Publisher for Instagram {
         graph::prepare(self, cx, post, at).await
     }
 
-    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
+    async fn commit(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Committed> {
         match &post.reply_to {
             None => graph::commit(self, cx, post, at).await,
             Some(reply) => {
@@ -453,7 +453,7 @@ impl Publisher for Instagram {
         }
     }
 
-    async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
+    async fn locate(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Located> {
         match &post.reply_to {
             None => graph::locate(self, cx, post, at).await,
             Some(reply) => listing::locate(&Comments { cx, parent: &reply.parent }, post).await,
@@ -603,7 +603,7 @@ impl PostKind {
         }
     }
 
-    fn of(post: &Publication, settings: &Settings) -> Result<Self> {
+    fn of(post: &PublishRequest, settings: &Settings) -> Result<Self> {
         if let Some(message) = settings.uncoverable(&post.media) {
             return Err(Failure::rejected(400, message));
         }
@@ -628,11 +628,11 @@ impl Containers for Instagram {
     const PUBLISH: &'static str = "media_publish";
     const STATUS: &'static str = "id,status_code,status";
 
-    fn is_carousel(&self, post: &Publication) -> Result<bool> {
+    fn is_carousel(&self, post: &PublishRequest) -> Result<bool> {
         Ok(graph::shown(&post.media, post.settings::<Settings>()?.cover()).len() > 1)
     }
 
-    async fn child_fields(&self, cx: &Session<'_>, post: &Publication, index: usize) -> Result<Fields> {
+    async fn child_fields(&self, cx: &Session<'_>, post: &PublishRequest, index: usize) -> Result<Fields> {
         let media = &post.media[index];
         let mut fields = medium(cx, media).await?;
         match media.kind {
@@ -646,7 +646,12 @@ impl Containers for Instagram {
         Ok(fields)
     }
 
-    async fn parent_fields(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields> {
+    async fn parent_fields(
+        &self,
+        cx: &Session<'_>,
+        post: &PublishRequest,
+        items: &[String],
+    ) -> Result<Fields> {
         let settings: Settings = post.settings()?;
         let place = PostKind::of(post, &settings)?;
         let shown = graph::shown(&post.media, settings.cover());
@@ -711,17 +716,17 @@ impl Containers for Instagram {
         }
     }
 
-    async fn find(&self, cx: &Session<'_>, post: &Publication) -> Result<Located> {
+    async fn find(&self, cx: &Session<'_>, post: &PublishRequest) -> Result<Located> {
         listing::locate(&Posts { cx, kind: PostKind::of(post, &post.settings()?)? }, post).await
     }
 
-    fn has_parts(&self, post: &Publication) -> Result<bool> {
+    fn has_parts(&self, post: &PublishRequest) -> Result<bool> {
         Ok(post.settings::<Settings>()?.is_silent())
     }
 
     /// Turns comments off, which no container can say: "comment_enabled" is a parameter of the published media.
     /// <https://developers.facebook.com/documentation/instagram-platform/reference/instagram-media> (2026-06-22)
-    async fn complete(&self, cx: &Session<'_>, post: &Publication, id: &str) -> Result<()> {
+    async fn complete(&self, cx: &Session<'_>, post: &PublishRequest, id: &str) -> Result<()> {
         if !self.has_parts(post)? {
             return Ok(());
         }
@@ -761,7 +766,7 @@ impl Listing for Posts<'_> {
         other.timestamp
     }
 
-    fn matches(&self, other: &Post, post: &Publication) -> bool {
+    fn matches(&self, other: &Post, post: &PublishRequest) -> bool {
         other.matches(post, self.kind)
     }
 }
@@ -793,7 +798,7 @@ impl Listing for Comments<'_> {
         comment.timestamp
     }
 
-    fn matches(&self, comment: &Comment, post: &Publication) -> bool {
+    fn matches(&self, comment: &Comment, post: &PublishRequest) -> bool {
         comment.is_by(self.cx.account)
             && collapse_whitespace(comment.text.as_deref().unwrap_or_default())
                 == collapse_whitespace(&post.text)
@@ -943,7 +948,7 @@ impl Post {
     }
 
     /// Returns true if it has the content of `post`. A story has no caption to compare.
-    fn matches(&self, post: &Publication, place: PostKind) -> bool {
+    fn matches(&self, post: &PublishRequest, place: PostKind) -> bool {
         let caption = self.caption.as_deref().unwrap_or_default();
         let media_type = match (place, post.media.as_slice()) {
             // With its cover, a reel has two media.
@@ -1063,7 +1068,7 @@ mod tests {
         let codes = |settings: Value| {
             let issues = check::check(
                 &ADAPTER,
-                &[Draft { text: "a", media: std::slice::from_ref(&image) }],
+                &[ContainerContent { text: "a", media: std::slice::from_ref(&image) }],
                 &settings,
             );
             issues.into_iter().map(|issue| (issue.severity, issue.code)).collect::<Vec<_>>()

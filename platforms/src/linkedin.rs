@@ -20,7 +20,7 @@ use self::{
     text::{little, message, plain},
 };
 use crate::{
-    check::{Draft, Issue, Severity},
+    check::{ContainerContent, Issue, Severity},
     listing::Listing,
     look_up::{Findings, Subject},
     text::collapse_whitespace,
@@ -275,7 +275,7 @@ enum PollDuration {
 
 #[async_trait]
 impl Publisher for LinkedIn {
-    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    fn validate(&self, containers: &[ContainerContent<'_>], settings: &Value) -> Vec<Issue> {
         let Ok(settings) = schema::read::<Settings>(settings) else { return Vec::new() };
         let mut issues = misfits(containers, settings.link.as_ref());
         if let Some(main) = containers.first().filter(|main| document::is_made_of(main.media, &settings)) {
@@ -302,7 +302,7 @@ impl Publisher for LinkedIn {
         (position == 0 && settings["document"].is_object()).then_some(MEDIA)
     }
 
-    fn validate_replies(&self, containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
+    fn validate_replies(&self, containers: &[ContainerContent<'_>], _settings: &Value) -> Vec<Issue> {
         misfits(containers, None)
     }
 
@@ -401,7 +401,7 @@ impl Publisher for LinkedIn {
         }
     }
 
-    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
+    async fn prepare(&self, cx: &Session<'_>, post: &PublishRequest, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
         let settings: Settings = post.settings()?;
         step.doubt(post.commit_begun_at);
@@ -412,7 +412,7 @@ impl Publisher for LinkedIn {
         Ok(upload::prepared(&step, pause))
     }
 
-    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
+    async fn commit(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Committed> {
         let (mut step, settings): (Step, Settings) = (at.read()?, post.settings()?);
         let author = author(cx, &settings);
         if let Some(reply) = &post.reply_to {
@@ -454,7 +454,7 @@ impl Publisher for LinkedIn {
         }
     }
 
-    async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
+    async fn locate(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Located> {
         let begun = post.begun();
         let settings: Settings = post.settings()?;
         let author = author(cx, &settings);
@@ -693,7 +693,7 @@ fn is_picture(kind: MediaKind) -> bool {
 }
 
 /// Returns the media that LinkedIn would refuse; the first container has the link.
-fn misfits(containers: &[Draft<'_>], link: Option<&Link>) -> Vec<Issue> {
+fn misfits(containers: &[ContainerContent<'_>], link: Option<&Link>) -> Vec<Issue> {
     let validate = containers.iter().enumerate().filter_map(|(index, container)| {
         let link = link.filter(|_| index == 0);
         let (code, message) = fits(container.media, link).err()?;
@@ -721,7 +721,7 @@ fn fits(media: &[Media], link: Option<&Link>) -> Result<(), (&'static str, Strin
 }
 
 /// Returns the body of the publishing call.
-fn body(author: &str, post: &Publication, settings: &Settings, step: &Step) -> Value {
+fn body(author: &str, post: &PublishRequest, settings: &Settings, step: &Step) -> Value {
     let mut body = json!({
         "author": author,
         "commentary": little(&post.text),
@@ -743,7 +743,7 @@ fn body(author: &str, post: &Publication, settings: &Settings, step: &Step) -> V
     body
 }
 
-fn content(post: &Publication, settings: &Settings, step: &Step) -> Option<Value> {
+fn content(post: &PublishRequest, settings: &Settings, step: &Step) -> Option<Value> {
     let alt = |media: &Media| media.alt_text.clone().filter(|alt| !alt.is_empty());
     if let Some(Link { url, title, description }) = &settings.link {
         let mut article = json!({ "source": url, "title": title });
@@ -800,7 +800,7 @@ fn content(post: &Publication, settings: &Settings, step: &Step) -> Option<Value
     }
 }
 
-fn comment(author: &str, post: &Publication, root: &str, step: &Step) -> Value {
+fn comment(author: &str, post: &PublishRequest, root: &str, step: &Step) -> Value {
     let mut body = json!({ "actor": author, "object": root, "message": message(&post.text) });
     if let Some(upload) = step.uploads.first() {
         body["content"] = json!([{ "entity": { "image": upload.ticket.urn } }]);
@@ -843,7 +843,7 @@ impl Listing for Posts<'_> {
         other.published_at()
     }
 
-    fn matches(&self, other: &Post, post: &Publication) -> bool {
+    fn matches(&self, other: &Post, post: &PublishRequest) -> bool {
         collapse_whitespace(&plain(&other.commentary)) == collapse_whitespace(&post.text)
             && other.has_media() == (!post.media.is_empty() || self.settings.link.is_some())
             && other.has(self.settings, self.uploads)
@@ -879,7 +879,7 @@ impl Listing for Comments<'_> {
         comment.created.time()
     }
 
-    fn matches(&self, comment: &Made, post: &Publication) -> bool {
+    fn matches(&self, comment: &Made, post: &PublishRequest) -> bool {
         comment.actor == self.author
             && collapse_whitespace(&comment.message.text) == collapse_whitespace(&message(&post.text).text)
     }
@@ -1179,13 +1179,13 @@ mod tests {
 
     #[test]
     fn settings_are_in_the_body_of_a_post() {
-        let post = Publication {
+        let post = PublishRequest {
             text: "hello".into(),
             settings: json!({
                 "visibility": "CONNECTIONS", "isReshareDisabledByAuthor": true, "other": 1,
                 "poll": { "question": "?", "options": ["a", "b"], "other": 1 },
             }),
-            ..Publication::of_test()
+            ..PublishRequest::of_test()
         };
         let settings = post.settings().unwrap();
         let sent = body("urn:li:person:1", &post, &settings, &Step::default());

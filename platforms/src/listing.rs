@@ -5,7 +5,7 @@
 //! compare, take the nearest in time, and return [`Located::Absent`] only when everything since the call was
 //! read. It is written and tested here once; an adapter reads a page and recognizes its post.
 
-use crate::{Located, Page, Publication, Result};
+use crate::{Located, Page, PublishRequest, Result};
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -35,7 +35,7 @@ pub(crate) trait Listing: Sync {
     fn published_at(item: &Self::Item) -> Option<DateTime<Utc>>;
 
     /// Returns true if the entry has the content of `post`; its time is compared by [`locate`].
-    fn matches(&self, item: &Self::Item, post: &Publication) -> bool;
+    fn matches(&self, item: &Self::Item, post: &PublishRequest) -> bool;
 }
 
 /// The result of a search.
@@ -54,7 +54,7 @@ pub(crate) enum Search<T> {
 /// # Errors
 ///
 /// When a page can't be read.
-pub(crate) async fn locate<L: Listing>(listing: &L, post: &Publication) -> Result<Located> {
+pub(crate) async fn locate<L: Listing>(listing: &L, post: &PublishRequest) -> Result<Located> {
     Ok(match find(listing, post).await? {
         Search::Post(item) => Located::by_text(L::id(&item).to_owned()),
         Search::Absent => Located::Absent,
@@ -67,7 +67,7 @@ pub(crate) async fn locate<L: Listing>(listing: &L, post: &Publication) -> Resul
 /// # Errors
 ///
 /// When a page can't be read.
-pub(crate) async fn find<L: Listing>(listing: &L, post: &Publication) -> Result<Search<L::Item>> {
+pub(crate) async fn find<L: Listing>(listing: &L, post: &PublishRequest) -> Result<Search<L::Item>> {
     let begun = post.begun();
     let earliest = begun - CLOCK_SKEW;
     let mut cursor: Option<String> = None;
@@ -127,7 +127,7 @@ mod tests {
             item.0.map(|seconds| begun() + TimeDelta::seconds(seconds))
         }
 
-        fn matches(&self, item: &Entry, post: &Publication) -> bool {
+        fn matches(&self, item: &Entry, post: &PublishRequest) -> bool {
             item.2 == post.text
         }
     }
@@ -137,11 +137,11 @@ mod tests {
     }
 
     async fn search<const NEWEST_FIRST: bool>(pages: &'static [&'static [Entry]]) -> (Located, usize) {
-        let post = Publication {
+        let post = PublishRequest {
             text: "ours".into(),
             commit_begun_at: Some(begun()),
             taken: vec!["taken".into()],
-            ..Publication::of_test()
+            ..PublishRequest::of_test()
         };
         let listing = Scripted::<NEWEST_FIRST> { pages, read: AtomicUsize::new(0) };
         let located = locate(&listing, &post).await.expect("the pages can be read");

@@ -10,7 +10,7 @@
 //! owner sees. <https://developers.pinterest.com/docs/developer-tools/sandbox/>
 
 use crate::{
-    check::{Draft, Issue, Severity},
+    check::{ContainerContent, Issue, Severity},
     listing::Listing,
     look_up::{Findings, Subject},
     text::collapse_whitespace,
@@ -228,12 +228,12 @@ impl Publisher for Pinterest {
         Some(Shape::Exactly(width, height))
     }
 
-    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    fn validate(&self, containers: &[ContainerContent<'_>], settings: &Value) -> Vec<Issue> {
         let is_uneven =
             |media| carousel(media).is_some_and(|sizes| sizes.iter().any(|size| *size != sizes[0]));
         let uneven = containers.iter().enumerate().filter(|(_, container)| is_uneven(container.media));
         let has_fit = settings[fit::SETTING].is_string();
-        let issue = |(index, container): (usize, &Draft<'_>)| Issue {
+        let issue = |(index, container): (usize, &ContainerContent<'_>)| Issue {
             severity: Severity::Error,
             code: "media_dimensions".to_owned(),
             message: format!(
@@ -338,7 +338,7 @@ impl Publisher for Pinterest {
         }])
     }
 
-    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
+    async fn prepare(&self, cx: &Session<'_>, post: &PublishRequest, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
         let settings: Settings = post.settings()?;
         let is_video = is_video(&post.media);
@@ -358,7 +358,7 @@ impl Publisher for Pinterest {
         Ok(upload::prepared(&step, pause))
     }
 
-    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
+    async fn commit(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Committed> {
         let step: Step = at.read()?;
         let settings: Settings = post.settings()?;
         let (length, body) = body(cx, post, &settings, &step)?;
@@ -379,12 +379,12 @@ impl Publisher for Pinterest {
     }
 
     /// Returns the time limit, which allows for images in base64 in the body.
-    fn commit_limit(&self, post: &Publication) -> Duration {
+    fn commit_limit(&self, post: &PublishRequest) -> Duration {
         let pictures = post.media.iter().filter(|media| media.kind == MediaKind::Image);
         timeout_for(pictures.map(|picture| picture.size_bytes / 3 * 4).sum())
     }
 
-    async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
+    async fn locate(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Located> {
         let (step, settings): (Step, Settings) = (at.read()?, post.settings()?);
         listing::locate(&Pins { cx, board: step.board, settings }, post).await
     }
@@ -617,7 +617,7 @@ enum Piece {
 }
 
 /// Returns the members of a pin except its media.
-fn members(post: &Publication, settings: &Settings, step: &Step) -> Map<String, Value> {
+fn members(post: &PublishRequest, settings: &Settings, step: &Step) -> Map<String, Value> {
     let mut pin = Map::new();
     if let Some(board) = &step.board {
         pin.insert("board_id".into(), json!(board));
@@ -647,7 +647,7 @@ fn members(post: &Publication, settings: &Settings, step: &Step) -> Map<String, 
 /// Returns the body of the publishing call with the addresses of the pictures instead of their bytes.
 async fn body_of_addresses(
     cx: &Session<'_>,
-    post: &Publication,
+    post: &PublishRequest,
     settings: &Settings,
     step: &Step,
 ) -> Result<Value> {
@@ -673,7 +673,7 @@ async fn body_of_addresses(
 /// Returns the body of the publishing call and its length. Images are read and encoded while it is sent.
 fn body(
     cx: &Session<'_>,
-    post: &Publication,
+    post: &PublishRequest,
     settings: &Settings,
     step: &Step,
 ) -> Result<(u64, impl Stream<Item = Result<Bytes>> + Send + use<>)> {
@@ -813,7 +813,7 @@ impl Listing for Pins<'_> {
         pin.created_at
     }
 
-    fn matches(&self, pin: &Pin, post: &Publication) -> bool {
+    fn matches(&self, pin: &Pin, post: &PublishRequest) -> bool {
         pin.matches(post, self.board.as_deref(), &self.settings)
     }
 }
@@ -973,7 +973,7 @@ impl Shown {
 
 impl Pin {
     /// Returns true if it has the content of `post`.
-    fn matches(&self, post: &Publication, board: Option<&str>, settings: &Settings) -> bool {
+    fn matches(&self, post: &PublishRequest, board: Option<&str>, settings: &Settings) -> bool {
         let same = |kept: &Option<String>, sent: &str| {
             collapse_whitespace(kept.as_deref().unwrap_or_default()) == collapse_whitespace(sent)
         };
@@ -1140,7 +1140,7 @@ mod tests {
             link: link.map(str::to_owned),
             ..serde_json::from_value(json!({})).expect("no settings")
         };
-        let mut post = Publication::of_test();
+        let mut post = PublishRequest::of_test();
         post.text = String::new();
         let pin = |link: Value, alt: Value| -> Pin {
             serde_json::from_value(json!({ "id": "1", "link": link, "alt_text": alt })).expect("a pin")
@@ -1155,7 +1155,7 @@ mod tests {
         assert!(!same(pin(json!(link), Value::Null), None));
 
         let media = vec![described("a cat")];
-        let post = Publication { text: String::new(), media, ..Publication::of_test() };
+        let post = PublishRequest { text: String::new(), media, ..PublishRequest::of_test() };
         for (alt, expected) in [(json!("a cat"), true), (Value::Null, true), (json!("a dog"), false)] {
             assert_eq!(pin(Value::Null, alt).matches(&post, None, &settings(None)), expected);
         }

@@ -13,7 +13,7 @@ mod markdown;
 mod rules;
 
 use crate::{
-    check::{Draft, Issue, Severity},
+    check::{ContainerContent, Issue, Severity},
     listing::{Listing, Search},
     look_up::{Findings, Subject},
     upload::{Begun, Processing, Sent, Upload, Uploaded},
@@ -244,12 +244,12 @@ fn given(setting: &Option<String>) -> Option<&str> {
 
 #[async_trait]
 impl Publisher for Reddit {
-    fn post_kind(&self, main: &Draft<'_>, settings: &Value) -> Option<&'static str> {
+    fn post_kind(&self, main: &ContainerContent<'_>, settings: &Value) -> Option<&'static str> {
         let settings: Settings = schema::read(settings).ok()?;
         Some(PostKind::of(main.media, main.text, &settings).ok()?.kind().as_str())
     }
 
-    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    fn validate(&self, containers: &[ContainerContent<'_>], settings: &Value) -> Vec<Issue> {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();
         };
@@ -378,7 +378,7 @@ impl Publisher for Reddit {
         }
     }
 
-    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
+    async fn prepare(&self, cx: &Session<'_>, post: &PublishRequest, at: Checkpoint) -> Result<Prepared> {
         if post.reply_to.is_some() {
             return Ok(Prepared::Ready(at));
         }
@@ -414,7 +414,7 @@ impl Publisher for Reddit {
         Ok(Prepared::Ready(Checkpoint::of(&step)))
     }
 
-    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
+    async fn commit(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Committed> {
         if let Some(reply) = &post.reply_to {
             let text = post.settings::<Settings>()?.format(post.text.as_str());
             return comment(cx, &reply.parent, &text).await;
@@ -446,7 +446,7 @@ impl Publisher for Reddit {
         Ok(Committed::Accepted { at: Checkpoint::of(&step), poll_after: FIRST_POLL_DELAY })
     }
 
-    async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
+    async fn locate(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Located> {
         let (step, settings): (Step, Settings) = (at.read()?, post.settings()?);
         if let Some(reply) = &post.reply_to {
             let is_ours = |thing: &Thing| {
@@ -661,7 +661,7 @@ impl PostKind {
     }
 }
 
-fn post_kind(post: &Publication, settings: &Settings) -> Result<PostKind> {
+fn post_kind(post: &PublishRequest, settings: &Settings) -> Result<PostKind> {
     PostKind::of(&post.media, &post.text, settings).map_err(|message| Failure::rejected(422, message))
 }
 
@@ -767,7 +767,7 @@ impl<F: Fn(&Thing) -> bool + Send + Sync> Listing for Published<'_, F> {
         Some(thing.created_at())
     }
 
-    fn matches(&self, thing: &Thing, _post: &Publication) -> bool {
+    fn matches(&self, thing: &Thing, _post: &PublishRequest) -> bool {
         (self.is_ours)(thing)
     }
 }
@@ -783,7 +783,7 @@ async fn thing(cx: &Session<'_>, id: &str) -> Result<Thing> {
 }
 
 /// Finds a post whose id is not known yet.
-async fn find(cx: &Session<'_>, post: &Publication, settings: &Settings, step: &Step) -> Result<Located> {
+async fn find(cx: &Session<'_>, post: &PublishRequest, settings: &Settings, step: &Step) -> Result<Located> {
     let kind = post_kind(post, settings)?;
     let (title, text) = title_and_text(&post.text, &post.media, settings);
     let place = settings.subreddit(cx);
@@ -909,7 +909,7 @@ async fn send(cx: &Session<'_>, file: storage::File<'_>) -> Result<Asset> {
 /// Returns the call that publishes a text, link, image or video.
 fn single(
     cx: &Session<'_>,
-    post: &Publication,
+    post: &PublishRequest,
     settings: &Settings,
     kind: &PostKind,
     step: &Step,
@@ -955,7 +955,7 @@ fn single(
 }
 
 /// Returns the call that publishes several images.
-fn gallery(cx: &Session<'_>, post: &Publication, settings: &Settings, step: &Step) -> Result<Call> {
+fn gallery(cx: &Session<'_>, post: &PublishRequest, settings: &Settings, step: &Step) -> Result<Call> {
     let items: Result<Vec<Value>> = post
         .media
         .iter()
@@ -971,14 +971,20 @@ fn gallery(cx: &Session<'_>, post: &Publication, settings: &Settings, step: &Ste
 }
 
 /// Returns the call that publishes a poll.
-fn poll(cx: &Session<'_>, post: &Publication, settings: &Settings, poll: &Poll, step: &Step) -> Call {
+fn poll(cx: &Session<'_>, post: &PublishRequest, settings: &Settings, poll: &Poll, step: &Step) -> Call {
     let question = json!({ "options": poll.options, "duration": poll.duration_days.unwrap_or(POLL_DAYS) });
     let body = document(cx, post, settings, step, question);
     named(cx, cx.post(format!("{API}/api/submit_poll_post.json"))).json(&body)
 }
 
 /// Returns the body of a submission in JSON, with its content.
-fn document(cx: &Session<'_>, post: &Publication, settings: &Settings, step: &Step, content: Value) -> Value {
+fn document(
+    cx: &Session<'_>,
+    post: &PublishRequest,
+    settings: &Settings,
+    step: &Step,
+    content: Value,
+) -> Value {
     let (title, text) = title_and_text(&post.text, &post.media, settings);
     let mut body = content;
     body["api_type"] = json!("json");
@@ -1394,8 +1400,8 @@ mod tests {
         assert_eq!(failure(429, &both, "").retry_after, seconds(4));
     }
 
-    fn post(text: &str, settings: Value) -> Publication {
-        Publication { text: text.to_owned(), settings, ..Publication::of_test() }
+    fn post(text: &str, settings: Value) -> PublishRequest {
+        PublishRequest { text: text.to_owned(), settings, ..PublishRequest::of_test() }
     }
 
     fn media(kind: MediaKind) -> Media {

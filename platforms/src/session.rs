@@ -5,7 +5,7 @@
 //! classified here too, so that an adapter only ever sees success or a [`Failure`].
 
 use crate::{
-    adapter::{Adapter, Checkpoint, Located, Media, Publication, Result},
+    adapter::{Adapter, Checkpoint, Located, Media, PublishRequest, Result},
     classify,
     secrets::Secrets,
     text,
@@ -306,7 +306,7 @@ impl Session<'_> {
     /// # Errors
     ///
     /// When the look-up fails.
-    pub async fn locate(&self, post: &Publication, at: &Checkpoint) -> Result<Located> {
+    pub async fn locate(&self, post: &PublishRequest, at: &Checkpoint) -> Result<Located> {
         let publisher = self.platform.publisher;
         let saved = LastSaved { inner: self.checkpoints, last: Mutex::default() };
         let cx = Session { checkpoints: &saved, ..self.clone() };
@@ -318,7 +318,7 @@ impl Session<'_> {
         let begun = Some(post.begun() - ahead);
         // It goes on where the first one got to.
         let at = saved.last().unwrap_or_else(|| at.clone());
-        publisher.locate(self, &Publication { commit_begun_at: begun, ..post.clone() }, &at).await
+        publisher.locate(self, &PublishRequest { commit_begun_at: begun, ..post.clone() }, &at).await
     }
 
     /// Returns a GET request.

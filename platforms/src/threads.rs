@@ -6,7 +6,7 @@
 //! expires, and can't be revoked by the API.
 
 use crate::{
-    check::{Draft, Issue, Severity},
+    check::{ContainerContent, Issue, Severity},
     facets::{self, Meaning},
     graph::Containers,
     listing::Listing,
@@ -260,7 +260,7 @@ fn length(text: &str) -> usize {
 
 #[async_trait]
 impl Publisher for Threads {
-    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    fn validate(&self, containers: &[ContainerContent<'_>], settings: &Value) -> Vec<Issue> {
         let settings = schema::read::<Settings>(settings).ok();
         let attached = settings.as_ref().and_then(|settings| settings.link_attachment.as_deref());
         let mut found = Vec::new();
@@ -299,7 +299,7 @@ impl Publisher for Threads {
         found
     }
 
-    fn validate_replies(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    fn validate_replies(&self, containers: &[ContainerContent<'_>], settings: &Value) -> Vec<Issue> {
         self.validate(containers, settings)
     }
 
@@ -358,7 +358,7 @@ impl Publisher for Threads {
         graph::renew(cx, REFRESH, "th_refresh_token").await
     }
 
-    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
+    async fn prepare(&self, cx: &Session<'_>, post: &PublishRequest, at: Checkpoint) -> Result<Prepared> {
         let settings: Settings = post.settings()?;
         let forbidden = settings.forbidden(&cx.grant.scopes).filter(|_| post.reply_to.is_none());
         if let Some((setting, scope)) = forbidden {
@@ -370,11 +370,11 @@ impl Publisher for Threads {
         graph::prepare(self, cx, post, at).await
     }
 
-    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
+    async fn commit(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Committed> {
         graph::commit(self, cx, post, at).await
     }
 
-    async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
+    async fn locate(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Located> {
         graph::locate(self, cx, post, at).await
     }
 
@@ -391,13 +391,18 @@ impl Containers for Threads {
     const PUBLISH: &'static str = "threads_publish";
     const STATUS: &'static str = "id,status,error_message";
 
-    async fn child_fields(&self, cx: &Session<'_>, post: &Publication, index: usize) -> Result<Fields> {
+    async fn child_fields(&self, cx: &Session<'_>, post: &PublishRequest, index: usize) -> Result<Fields> {
         let mut fields = medium(cx, &post.media[index]).await?;
         fields.push(("is_carousel_item", "true".to_owned()));
         Ok(fields)
     }
 
-    async fn parent_fields(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields> {
+    async fn parent_fields(
+        &self,
+        cx: &Session<'_>,
+        post: &PublishRequest,
+        items: &[String],
+    ) -> Result<Fields> {
         let mut fields = match post.media.as_slice() {
             [] => vec![("media_type", "TEXT".to_owned())],
             [one] => medium(cx, one).await?,
@@ -452,7 +457,7 @@ impl Containers for Threads {
         }
     }
 
-    async fn find(&self, cx: &Session<'_>, post: &Publication) -> Result<Located> {
+    async fn find(&self, cx: &Session<'_>, post: &PublishRequest) -> Result<Located> {
         let edge = if post.reply_to.is_some() { "replies" } else { "threads" };
         listing::locate(&Posts { cx, edge }, post).await
     }
@@ -494,7 +499,7 @@ impl Listing for Posts<'_> {
         other.timestamp
     }
 
-    fn matches(&self, other: &Post, post: &Publication) -> bool {
+    fn matches(&self, other: &Post, post: &PublishRequest) -> bool {
         other.matches(post)
     }
 }
@@ -652,7 +657,7 @@ impl Post {
     }
 
     /// Returns true if it has the content of `post`.
-    fn matches(&self, post: &Publication) -> bool {
+    fn matches(&self, post: &PublishRequest) -> bool {
         let kind = match post.media.as_slice() {
             [] => "TEXT_POST",
             [one] if one.kind == MediaKind::Video => "VIDEO",
@@ -686,7 +691,7 @@ mod tests {
     #[test]
     fn links_are_counted_once_with_the_preview_and_bytes_are_warned_of() {
         let told = |text: &str, settings: Value| -> Vec<_> {
-            let issues = check::check(&ADAPTER, &[Draft { text, media: &[] }], &settings);
+            let issues = check::check(&ADAPTER, &[ContainerContent { text, media: &[] }], &settings);
             issues.into_iter().map(|issue| (issue.severity, issue.code)).collect()
         };
         let links = |count: usize| -> String {

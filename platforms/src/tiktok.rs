@@ -10,7 +10,7 @@
 //! <https://developers.tiktok.com/doc/content-posting-api-reference-upload-video>.
 
 use crate::{
-    check::{Draft, Issue, Severity},
+    check::{ContainerContent, Issue, Severity},
     listing::Listing,
     look_up::{Findings, Subject},
     *,
@@ -267,7 +267,7 @@ fn units(text: &str) -> usize {
 
 #[async_trait]
 impl Publisher for TikTok {
-    fn post_kind(&self, main: &Draft<'_>, settings: &Value) -> Option<&'static str> {
+    fn post_kind(&self, main: &ContainerContent<'_>, settings: &Value) -> Option<&'static str> {
         let settings: Settings = schema::read(settings).ok()?;
         let is_photos = main.media.first()?.kind == MediaKind::Image;
         // In the inbox the creator chooses most of what settings say.
@@ -279,7 +279,7 @@ impl Publisher for TikTok {
         })
     }
 
-    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    fn validate(&self, containers: &[ContainerContent<'_>], settings: &Value) -> Vec<Issue> {
         let Ok(settings) = schema::read::<Settings>(settings) else {
             return Vec::new();
         };
@@ -432,7 +432,7 @@ impl Publisher for TikTok {
 
     // Not by `crate::upload`: a video's last part publishes it, so that `prepare` and `commit` share one loop,
     // and `locate` queries the upload's publish id.
-    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
+    async fn prepare(&self, cx: &Session<'_>, post: &PublishRequest, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
         if let Some((_, message)) = cx.platform.uncovered(&post.settings, &cx.grant.scopes) {
             return Err(Failure::rejected(403, format!("TikTok {message}")));
@@ -496,7 +496,7 @@ impl Publisher for TikTok {
         Ok(Prepared::Ready(Checkpoint::of(&step)))
     }
 
-    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
+    async fn commit(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Committed> {
         let mut step: Step = at.read()?;
         let first = post.media.first().ok_or_else(|| Failure::rejected(422, "TikTok needs media"))?;
         if first.kind == MediaKind::Image {
@@ -517,12 +517,12 @@ impl Publisher for TikTok {
     }
 
     /// Returns the time limit for the last part of a video, or for the only one.
-    fn commit_limit(&self, post: &Publication) -> Duration {
+    fn commit_limit(&self, post: &PublishRequest) -> Duration {
         let video = post.media.iter().find(|media| media.kind == MediaKind::Video);
         video.map_or(TIMEOUT, |video| timeout_for(Pieces::of(video.size_bytes).last(video.size_bytes)))
     }
 
-    async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
+    async fn locate(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Located> {
         let step: Step = at.read()?;
         let begun = post.begun();
         let total = post.media.first().filter(|first| first.kind == MediaKind::Video).map(|v| v.size_bytes);
@@ -654,7 +654,7 @@ async fn creator(cx: &Session<'_>) -> Result<Creator> {
 }
 
 /// Returns the `post_info` of a post, within its creator's options.
-async fn info(cx: &Session<'_>, post: &Publication, settings: Settings, first: &Media) -> Result<Value> {
+async fn info(cx: &Session<'_>, post: &PublishRequest, settings: Settings, first: &Media) -> Result<Value> {
     let creator = creator(cx).await.map_err(unauthorized)?;
     let is_on = |setting: Option<bool>| setting == Some(true);
     let privacy = match settings.privacy_level {
@@ -690,7 +690,7 @@ async fn info(cx: &Session<'_>, post: &Publication, settings: Settings, first: &
 }
 
 /// Returns the `post_info` of a post for the inbox: the creator chooses everything else in TikTok's app.
-fn inbox_info(post: &Publication, settings: Settings, first: &Media) -> Value {
+fn inbox_info(post: &PublishRequest, settings: Settings, first: &Media) -> Value {
     match first.kind {
         MediaKind::Image => Value::Object(photo_texts(post, settings.title)),
         _ => json!({}),
@@ -698,13 +698,13 @@ fn inbox_info(post: &Publication, settings: Settings, first: &Media) -> Value {
 }
 
 /// Returns the texts of photos.
-fn photo_texts(post: &Publication, title: Option<String>) -> Map<String, Value> {
+fn photo_texts(post: &PublishRequest, title: Option<String>) -> Map<String, Value> {
     let title = title.filter(|title| !title.is_empty()).map(|title| ("title".to_owned(), json!(title)));
     title.into_iter().chain([("description".to_owned(), json!(post.text))]).collect()
 }
 
 /// Returns the warnings about a post for the inbox: that it waits there, and that TikTok does not pass on its text.
-fn inbox_warnings(main: &Draft<'_>) -> Vec<Issue> {
+fn inbox_warnings(main: &ContainerContent<'_>) -> Vec<Issue> {
     let message = "tiktok sends the post to the inbox of its app, and shows it to nobody until the creator finishes \
                    and publishes it there";
     let (severity, code) = (Severity::Warning, "post_waits_in_inbox");
@@ -723,7 +723,7 @@ fn inbox_warnings(main: &Draft<'_>) -> Vec<Issue> {
 /// post whose author chose no privacy level is begun again with that one. A post for the inbox has none.
 async fn begin(
     cx: &Session<'_>,
-    post: &Publication,
+    post: &PublishRequest,
     step: &mut Step,
     kind: &str,
     body: impl Fn(&Value) -> Value + Send,
@@ -745,7 +745,7 @@ async fn begin(
 }
 
 /// Posts photos by their URLs and returns the publish id.
-async fn post_photos(cx: &Session<'_>, post: &Publication, step: &mut Step) -> Result<String> {
+async fn post_photos(cx: &Session<'_>, post: &PublishRequest, step: &mut Step) -> Result<String> {
     let settings: Settings = post.settings()?;
     let mut photos = Vec::with_capacity(post.media.len());
     for medium in &post.media {
@@ -875,7 +875,7 @@ impl Listing for Posts<'_> {
         Some(video.published_at())
     }
 
-    fn matches(&self, video: &Video, post: &Publication) -> bool {
+    fn matches(&self, video: &Video, post: &PublishRequest) -> bool {
         let text = post.text.trim();
         !text.is_empty() && (video.title.trim() == text || video.video_description.trim() == text)
     }

@@ -8,7 +8,7 @@ mod captions;
 mod tags;
 
 use crate::{
-    check::{Draft, Issue, Severity},
+    check::{ContainerContent, Issue, Severity},
     listing::Listing,
     look_up::{Findings, Subject},
     upload::{Begun, Processing, Sent, Upload, Uploaded},
@@ -234,8 +234,8 @@ struct Poll {
 }
 
 /// Warns of more cashtags than X takes in a post of an app without a contract. Only X knows which contract an app has.
-fn cashtag_issues(containers: &[Draft<'_>]) -> Vec<Issue> {
-    let issue = |(index, container): (usize, &Draft<'_>)| {
+fn cashtag_issues(containers: &[ContainerContent<'_>]) -> Vec<Issue> {
+    let issue = |(index, container): (usize, &ContainerContent<'_>)| {
         let count = text::cashtags(container.text);
         (count > MAX_CASHTAGS).then(|| Issue {
             severity: Severity::Warning,
@@ -251,12 +251,12 @@ fn cashtag_issues(containers: &[Draft<'_>]) -> Vec<Issue> {
 
 #[async_trait]
 impl Publisher for X {
-    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    fn validate(&self, containers: &[ContainerContent<'_>], settings: &Value) -> Vec<Issue> {
         let captions = schema::read(settings).map(|settings| captions::issues(&settings)).unwrap_or_default();
         [cashtag_issues(containers), captions].concat()
     }
 
-    fn validate_replies(&self, containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
+    fn validate_replies(&self, containers: &[ContainerContent<'_>], _settings: &Value) -> Vec<Issue> {
         cashtag_issues(containers)
     }
 
@@ -374,7 +374,7 @@ impl Publisher for X {
         }])
     }
 
-    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
+    async fn prepare(&self, cx: &Session<'_>, post: &PublishRequest, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
         let settings: Settings = post.settings()?;
         step.fit(&settings);
@@ -394,13 +394,13 @@ impl Publisher for X {
         Ok(upload::prepared(&step, pause))
     }
 
-    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
+    async fn commit(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Committed> {
         let body = body(post, &post.settings()?, &at.read()?);
         let created: Data<Tweeted> = cx.post(format!("{API}/tweets")).json(&body).send().await?;
         Ok(Committed::Live(created.data.id))
     }
 
-    async fn locate(&self, cx: &Session<'_>, post: &Publication, _at: &Checkpoint) -> Result<Located> {
+    async fn locate(&self, cx: &Session<'_>, post: &PublishRequest, _at: &Checkpoint) -> Result<Located> {
         listing::locate(&Posts(cx), post).await
     }
 
@@ -462,7 +462,7 @@ impl Deletion for X {
 }
 
 /// Returns the body of the publishing call, without null and empty members, which X rejects.
-fn body(post: &Publication, settings: &Settings, step: &Step) -> Value {
+fn body(post: &PublishRequest, settings: &Settings, step: &Step) -> Value {
     let mut body = Map::new();
     let mut keep = |key: &str, value: Option<Value>| body.extend(value.map(|value| (key.to_owned(), value)));
     let is_on = |setting: Option<bool>| setting.filter(|is_on| *is_on).map(Value::Bool);
@@ -643,7 +643,7 @@ impl Listing for Posts<'_> {
         tweet.created_at
     }
 
-    fn matches(&self, tweet: &Tweet, post: &Publication) -> bool {
+    fn matches(&self, tweet: &Tweet, post: &PublishRequest) -> bool {
         tweet.matches(post)
     }
 }
@@ -1027,7 +1027,7 @@ impl Tweet {
     }
 
     /// Returns true if it has the content of `post`.
-    fn matches(&self, post: &Publication) -> bool {
+    fn matches(&self, post: &PublishRequest) -> bool {
         let parent = self.referenced().find(|other| other.kind == "replied_to");
         let parent_matches = match (&post.reply_to, parent) {
             (Some(reply), Some(parent)) => parent.id == reply.parent,
@@ -1221,14 +1221,14 @@ mod tests {
 
     #[test]
     fn empty_members_are_omitted() {
-        let post = Publication {
+        let post = PublishRequest {
             text: "hello".into(),
             settings: json!({
                 "reply_settings": "everyone", "made_with_ai": false, "paid_partnership": true,
                 "quote_tweet_id": null, "community_id": "7", "other": 1,
                 "poll": { "options": ["a", "b"], "duration_minutes": 5, "other": 1 },
             }),
-            ..Publication::of_test()
+            ..PublishRequest::of_test()
         };
         assert_eq!(
             body(&post, &post.settings().unwrap(), &Step::default()),
@@ -1238,7 +1238,7 @@ mod tests {
             })
         );
         let reply = ReplyTo { root: "1".into(), parent: "2".into() };
-        let post = Publication { reply_to: Some(reply), ..post };
+        let post = PublishRequest { reply_to: Some(reply), ..post };
         assert_eq!(
             body(&post, &post.settings().unwrap(), &Step::default()),
             json!({ "text": "hello", "paid_partnership": true, "reply": { "in_reply_to_tweet_id": "2" } })

@@ -12,7 +12,7 @@ mod playlists;
 
 use self::{captions::Caption, localizations::Localization};
 use crate::{
-    check::{Draft, Issue, Severity},
+    check::{ContainerContent, Issue, Severity},
     listing::Listing,
     look_up::{Findings, Subject},
     *,
@@ -320,7 +320,7 @@ fn given(setting: Option<&str>) -> Option<&str> {
 
 #[async_trait]
 impl Publisher for YouTube {
-    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    fn validate(&self, containers: &[ContainerContent<'_>], settings: &Value) -> Vec<Issue> {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();
         };
@@ -433,7 +433,7 @@ impl Publisher for YouTube {
 
     // Not by `crate::upload`: the last part publishes the video, so `prepare` and `commit` share one loop, and
     // YouTube returns the offset to resume at.
-    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
+    async fn prepare(&self, cx: &Session<'_>, post: &PublishRequest, at: Checkpoint) -> Result<Prepared> {
         if post.reply_to.is_some() {
             return Ok(Prepared::Ready(at));
         }
@@ -478,7 +478,7 @@ impl Publisher for YouTube {
         Ok(Prepared::Ready(Checkpoint::of(&step)))
     }
 
-    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
+    async fn commit(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Committed> {
         if let Some(reply) = &post.reply_to {
             return Ok(Committed::Live(comment(cx, &reply.root, &post.text).await?));
         }
@@ -502,14 +502,14 @@ impl Publisher for YouTube {
     }
 
     /// Returns the time limit for the last part of a video, which publishes it.
-    fn commit_limit(&self, post: &Publication) -> Duration {
+    fn commit_limit(&self, post: &PublishRequest) -> Duration {
         match (&post.reply_to, video(post)) {
             (None, Ok(video)) => timeout_for(video.size_bytes.min(CHUNK_BYTES)),
             _ => TIMEOUT,
         }
     }
 
-    async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
+    async fn locate(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Located> {
         let begun = post.begun();
         if let Some(reply) = &post.reply_to {
             return listing::locate(&Comments { cx, video: &reply.root }, post).await;
@@ -767,7 +767,7 @@ impl Options for YouTube {
 }
 
 /// Returns the post's video.
-fn video(post: &Publication) -> Result<&Media> {
+fn video(post: &PublishRequest) -> Result<&Media> {
     let video = post.media.iter().find(|medium| medium.kind == MediaKind::Video && medium.size_bytes > 0);
     video.ok_or_else(|| Failure::rejected(422, "YouTube needs a video, and the post has none"))
 }
@@ -824,7 +824,7 @@ fn objections(media: &[Media], settings: &Settings) -> Vec<(&'static str, String
 }
 
 /// Returns the title: the setting, else the text's first line, else the file name.
-fn title(post: &Publication, settings: &Settings, video: &Media) -> String {
+fn title(post: &PublishRequest, settings: &Settings, video: &Media) -> String {
     let title = title_of(&post.text, settings).unwrap_or_else(|| title_of_file(video));
     text::shorten(&title, MAX_TITLE).0.into_owned()
 }
@@ -843,7 +843,7 @@ fn title_of(text: &str, settings: &Settings) -> Option<String> {
 }
 
 /// Returns the video's resource.
-fn resource(post: &Publication, settings: &Settings, video: &Media) -> Value {
+fn resource(post: &PublishRequest, settings: &Settings, video: &Media) -> Value {
     let mut snippet = Map::new();
     snippet.insert("title".into(), json!(title(post, settings, video)));
     snippet.insert("description".into(), json!(post.text));
@@ -975,7 +975,7 @@ async fn is_category(cx: &Session<'_>, id: &str) -> Result<bool> {
 
 /// Sets a video's thumbnail, uploads its captions and adds it to its playlists. The video is already live, so a
 /// permanent rejection is told to its owner and does not fail the post.
-async fn complete(cx: &Session<'_>, post: &Publication, settings: &Settings, id: &str) -> Result<()> {
+async fn complete(cx: &Session<'_>, post: &PublishRequest, settings: &Settings, id: &str) -> Result<()> {
     if let Some(image) = thumbnail(&post.media, settings) {
         let set = cx
             .post(format!("{UPLOAD}/thumbnails/set"))
@@ -1038,7 +1038,7 @@ impl Listing for Comments<'_> {
         thread.snippet.top_level_comment.snippet.published_at
     }
 
-    fn matches(&self, thread: &Thread, post: &Publication) -> bool {
+    fn matches(&self, thread: &Thread, post: &PublishRequest) -> bool {
         let said = &thread.snippet.top_level_comment.snippet;
         // Only the author receives the original text.
         let text = said.text_original.as_deref().unwrap_or(&said.text_display);
@@ -1070,13 +1070,13 @@ impl Listing for Uploads<'_> {
         item.snippet.published_at
     }
 
-    fn matches(&self, item: &Item, _post: &Publication) -> bool {
+    fn matches(&self, item: &Item, _post: &PublishRequest) -> bool {
         item.snippet.title == self.title
     }
 }
 
 /// Finds a video among the channel's latest uploads.
-async fn found_video(cx: &Session<'_>, post: &Publication, title: &str) -> Result<Located> {
+async fn found_video(cx: &Session<'_>, post: &PublishRequest, title: &str) -> Result<Located> {
     match uploads(cx).await? {
         Some(playlist) => listing::locate(&Uploads { cx, playlist: &playlist, title }, post).await,
         None => Ok(Located::Absent),

@@ -25,8 +25,8 @@ use domain::{ErrorCode, Failure};
 use fixtures::{Actor, Named, World, clock, pause};
 use platforms::{
     Adapter, Checkpoint, Committed, Content, Edit, Found, Idempotency, Limits, Located, MediaKind, Prepared,
-    Publication, Publishing, Refresh, Replies,
-    check::{AccountKind, Draft, Severity, check, check_for, check_reply},
+    PublishRequest, Publishing, Refresh, Replies,
+    check::{AccountKind, ContainerContent, Severity, check, check_for, check_reply},
 };
 use sandbox::AppStatus;
 use serde_json::{Value, json};
@@ -213,22 +213,28 @@ async fn invalid_content_fails_the_check_before_any_request(platform: &'static A
     }
     let main = actor.post(&text_for(can));
     if can.replies != Replies::None {
-        let drafts = [
-            Draft { text: &main.text, media: &main.media },
-            Draft { text: &actor.reply("a comment", &["of something".to_owned()]).text, media: &[] },
+        let contents = [
+            ContainerContent { text: &main.text, media: &main.media },
+            ContainerContent {
+                text: &actor.reply("a comment", &["of something".to_owned()]).text,
+                media: &[],
+            },
         ];
-        let issues = check(actor.platform, &drafts, &json!({}));
+        let issues = check(actor.platform, &contents, &json!({}));
         let codes: Vec<_> = issues.iter().map(|issue| &*issue.code).collect();
         // YouTube's owner has a choice to make.
         assert!(codes.iter().all(|code| *code == "setting_not_chosen"), "{name}: {issues:?}");
     }
     replies_to_a_live_post_are_checked_as_replies(&actor);
-    let drafts = [Draft { text: "a", media: &[] }; 3];
-    let too_many =
-        check(actor.platform, &drafts, &json!({})).iter().any(|issue| issue.code == "replies_not_supported");
+    let contents = [ContainerContent { text: "a", media: &[] }; 3];
+    let too_many = check(actor.platform, &contents, &json!({}))
+        .iter()
+        .any(|issue| issue.code == "replies_not_supported");
     assert_eq!(too_many, can.replies != Replies::Thread, "{name}");
-    let loud =
-        [Draft { text: &main.text, media: &main.media }, Draft { text: &"a".repeat(100_000), media: &[] }];
+    let loud = [
+        ContainerContent { text: &main.text, media: &main.media },
+        ContainerContent { text: &"a".repeat(100_000), media: &[] },
+    ];
     if can.replies == Replies::None {
         let found = check(actor.platform, &loud, &json!({}));
         assert!(found.iter().all(|issue| issue.severity == Severity::Warning), "{name}: {found:?}");
@@ -240,11 +246,11 @@ async fn invalid_content_fails_the_check_before_any_request(platform: &'static A
 fn replies_to_a_live_post_are_checked_as_replies(actor: &Actor) {
     let (name, can, platform) = (actor.name(), &actor.platform.limits, actor.platform);
     let any = AccountKind::default();
-    let told = |drafts: &[Draft<'_>]| -> Vec<_> {
-        let issues = check_reply(platform, any, drafts, &json!({})).into_iter();
+    let told = |contents: &[ContainerContent<'_>]| -> Vec<_> {
+        let issues = check_reply(platform, any, contents, &json!({})).into_iter();
         issues.map(|issue| (issue.severity, issue.code, Value::from(issue.path))).collect()
     };
-    let one = |text| Draft { text, media: &[] };
+    let one = |text| ContainerContent { text, media: &[] };
     let refused = |path: Value| (Severity::Error, "replies_not_supported".to_owned(), path);
     if can.replies == Replies::None {
         assert_eq!(told(&[one("a")]), [refused(json!(["reply_to"]))], "{name}");
@@ -260,13 +266,14 @@ fn replies_to_a_live_post_are_checked_as_replies(actor: &Actor) {
     assert_eq!(second, expected, "{name}");
     // Text and media have the limits that they have in a post's own reply.
     let main = actor.post(&text_for(can));
-    let main = Draft { text: &main.text, media: &main.media };
+    let main = ContainerContent { text: &main.text, media: &main.media };
     let long = "a".repeat(100_000);
     let kinds = [MediaKind::Image, MediaKind::Gif, MediaKind::Video, MediaKind::Document, MediaKind::Audio];
     let media = kinds.map(|kind| vec![actor.medium(kind).0; 25]);
-    let drafts = [one(""), one(&long)];
-    for draft in drafts.into_iter().chain(media.iter().map(|media| Draft { text: "a", media })) {
-        let own = check(platform, &[main, draft], &json!({})).into_iter();
+    let contents = [one(""), one(&long)];
+    for content in contents.into_iter().chain(media.iter().map(|media| ContainerContent { text: "a", media }))
+    {
+        let own = check(platform, &[main, content], &json!({})).into_iter();
         let own: Vec<_> = own
             .filter(|issue| issue.path.get(1) == Some(&json!(1)))
             .map(|issue| {
@@ -275,7 +282,7 @@ fn replies_to_a_live_post_are_checked_as_replies(actor: &Actor) {
                 (issue.severity, issue.code, path.collect::<Value>())
             })
             .collect();
-        assert_eq!(told(&[draft]), own, "{name}: {draft:?}");
+        assert_eq!(told(&[content]), own, "{name}: {content:?}");
     }
     let schema = (platform.settings)();
     for setting in can.reply_settings {
@@ -770,7 +777,7 @@ async fn a_lookup_ignores_posts_captured_by_other_targets(platform: &'static Ada
         let begun = clock();
         let committed = actor.commit(&post, &at).await.on(name);
         let id = actor.landed(&post, committed).await.on(name);
-        let other = Publication {
+        let other = PublishRequest {
             taken: vec![id.clone()],
             ..actor.reply(&format!("the same words {position}"), &ids)
         };
@@ -794,7 +801,7 @@ async fn the_post_of_another_commit_is_never_certain(platform: &'static Adapter)
     for mut post in posts {
         let name = format!("{} with {} media", actor.name(), post.media.len());
         for is_accepted in [false, true] {
-            let mut other = Publication { target: domain::TargetId(uuid::Uuid::now_v7()), ..post.clone() };
+            let mut other = PublishRequest { target: domain::TargetId(uuid::Uuid::now_v7()), ..post.clone() };
             let begun = clock();
             let at = if is_accepted {
                 other.media = other.media.iter().map(|medium| actor.stuck(medium)).collect();
@@ -875,9 +882,9 @@ async fn a_restored_publication_without_its_checkpoint_is_not_absent(platform: &
     let world = World::start().await;
     let actor = world.actor(platform);
     let name = actor.name();
-    let restored = async |post: Publication| {
+    let restored = async |post: PublishRequest| {
         let id = actor.publish(&post).await.on(name);
-        let post = Publication { is_restored: true, ..post };
+        let post = PublishRequest { is_restored: true, ..post };
         let located = actor.settle(&post, &Checkpoint::default()).await.on(name);
         assert!(
             located.id() == Some(&*id) || located == Located::Unknown,
@@ -1204,7 +1211,7 @@ async fn a_deleted_post_is_gone_and_can_be_deleted_again(platform: &'static Adap
 }
 
 /// Returns an edit that sets the text of a post without settings.
-fn edit_of(post: &Publication, text: &str) -> Edit {
+fn edit_of(post: &PublishRequest, text: &str) -> Edit {
     Edit {
         position: post.position,
         of_reply: post.reply_to.is_some(),
@@ -1287,7 +1294,7 @@ async fn settings_are_described_and_unknown_ones_ignored(platform: &'static Adap
 /// Returns the codes of the errors that the check reports.
 fn errors(actor: &Actor, text: &str, media: &[platforms::Media], settings: &Value) -> Vec<String> {
     let account = AccountKind { account_type: &actor.account.account_type, scopes: &[] };
-    let issues = check_for(actor.platform, account, &[Draft { text, media }], settings);
+    let issues = check_for(actor.platform, account, &[ContainerContent { text, media }], settings);
     issues.into_iter().filter(|issue| issue.severity == Severity::Error).map(|issue| issue.code).collect()
 }
 

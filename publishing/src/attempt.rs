@@ -9,8 +9,8 @@ use domain::{
     retry::{self, Spent},
 };
 use platforms::{
-    Adapter, Publication, Publishing, Replies, ReplyTo, Session,
-    check::{self, AccountKind, Draft, Severity},
+    Adapter, PublishRequest, Publishing, Replies, ReplyTo, Session,
+    check::{self, AccountKind, ContainerContent, Severity},
 };
 use std::{
     borrow::Cow,
@@ -357,7 +357,7 @@ impl Engine {
         let media = self.attached_media(attempt.key.owner, &attached).await;
         let media = media.map_err(|error| self.interrupted(run, &entries[0], error))?;
         let drafts: Vec<_> = (entries.iter().zip(&media))
-            .map(|(entry, media)| Draft { text: &entry.container.content, media })
+            .map(|(entry, media)| ContainerContent { text: &entry.container.content, media })
             .collect();
         let kind = AccountKind { account_type: &attempt.account.account_type, scopes: &attempt.scopes };
         let check = if attempt.place.is_reply() { check::check_reply } else { check::check_for };
@@ -622,7 +622,7 @@ impl Engine {
         attempt: &Attempt,
         entry: &Entry,
         ids: &[String],
-    ) -> Result<Publication, MediaError> {
+    ) -> Result<PublishRequest, MediaError> {
         let doubted_since = entry.doubted_since.or(entry.commit_begun_at);
         let taken = match doubted_since {
             Some(since) => {
@@ -646,7 +646,7 @@ impl Engine {
         let place = if is_series { 0 } else { position };
         let media =
             self.resolve_media(attempt.key.owner, platform, &entry.container, place, settings).await?;
-        Ok(Publication {
+        Ok(PublishRequest {
             target: attempt.key.target,
             position,
             text: entry.container.content.clone(),

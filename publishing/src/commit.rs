@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::{ErrorCode, Failure, retry};
 use platforms::{
-    Adapter, Checkpoint, Checkpoints, Committed, Found, Located, Prepared, Publication, Session,
+    Adapter, Checkpoint, Checkpoints, Committed, Found, Located, Prepared, PublishRequest, Session,
 };
 use std::time::Duration;
 use store::{
@@ -30,7 +30,7 @@ impl Engine {
         cx: &Session<'_>,
         run: &Run,
         entry: &Entry,
-        post: &Publication,
+        post: &PublishRequest,
     ) -> Result<String, Interrupt> {
         let (attempt, platform) = (&run.attempt, cx.platform);
         let (target, position, fence) = (attempt.key.target, entry.container.position, attempt.fence);
@@ -152,7 +152,7 @@ impl Engine {
     }
 
     /// Time limit of a publishing call. A time scale leaves a slow call its time.
-    pub(crate) fn commit_limit(&self, platform: &Adapter, post: &Publication) -> Duration {
+    pub(crate) fn commit_limit(&self, platform: &Adapter, post: &PublishRequest) -> Duration {
         let limit = platform.publisher.commit_limit(post);
         self.time_scale.scale(limit).max(CALL_FLOOR.min(limit))
     }

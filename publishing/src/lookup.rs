@@ -11,7 +11,7 @@ use domain::{
     ErrorCode, Failure, Mode, Then, Wait, WaitReason,
     publish::{PollResult, PublishResult, SettleResult},
 };
-use platforms::{Adapter, Checkpoint, Checkpoints, Idempotency, Located, Prepared, Publication, Session};
+use platforms::{Adapter, Checkpoint, Checkpoints, Idempotency, Located, Prepared, PublishRequest, Session};
 use std::time::Duration;
 use store::publishing::{self, BeginResult, Entry, Place, Purpose, TargetKey};
 use tracing::warn;
@@ -146,7 +146,7 @@ impl Engine {
         cx: &Session<'_>,
         run: &Run,
         entry: &Entry,
-        post: &Publication,
+        post: &PublishRequest,
     ) -> Result<Option<String>, Interrupt> {
         let (platform, at) = (cx.platform, Checkpoint(entry.checkpoint.clone()));
         let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
@@ -198,7 +198,7 @@ impl Engine {
         cx: &Session<'_>,
         run: &Run,
         entry: &Entry,
-        post: &Publication,
+        post: &PublishRequest,
         begun: DateTime<Utc>,
     ) -> DateTime<Utc> {
         let (platform, mode) = (cx.platform, run.attempt.key.owner.mode);

@@ -15,7 +15,7 @@ use crate::{
 use domain::{AccountId, Media, PostId};
 use platforms::{
     Adapter,
-    check::{self, AccountKind, Draft, Severity},
+    check::{self, AccountKind, ContainerContent, Severity},
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -213,12 +213,13 @@ fn check_variant(variant: &Variant, source: &SourcePaths) -> Vec<Finding> {
     }
     let content = &variant.content;
     let both = content.containers.iter().zip(&content.media);
-    let drafts: Vec<_> = both.map(|(container, media)| Draft { text: &container.content, media }).collect();
+    let contents: Vec<_> =
+        both.map(|(container, media)| ContainerContent { text: &container.content, media }).collect();
     let mut findings = Vec::new();
     for ((id, kind), accounts) in kinds {
         let Some(platform) = platforms::get(id) else { continue };
         let check = if variant.is_reply { check::check_reply } else { check::check_for };
-        let mut issues = check(platform, kind, &drafts, &variant.settings);
+        let mut issues = check(platform, kind, &contents, &variant.settings);
         if content.is_partial {
             let of_account = platform.publisher.unused_setting(kind.account_type, &variant.settings);
             issues = without_media(issues, of_account.map(|(setting, _)| setting));

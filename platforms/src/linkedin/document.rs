@@ -9,7 +9,7 @@ mod jpeg;
 
 use self::jpeg::Jpeg;
 use super::{IMAGES, Settings};
-use crate::{Media, MediaKind, MediaLimit, Publication, Result, Session};
+use crate::{Media, MediaKind, MediaLimit, PublishRequest, Result, Session};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use sha2::{Digest, Sha256};
@@ -38,7 +38,7 @@ pub(super) fn is_made_of(media: &[Media], settings: &Settings) -> bool {
 }
 
 /// Returns the pictures of a post that become the pages of a document; none if it has no such document.
-pub(super) fn pages<'a>(post: &'a Publication, settings: &Settings) -> &'a [Media] {
+pub(super) fn pages<'a>(post: &'a PublishRequest, settings: &Settings) -> &'a [Media] {
     if post.reply_to.is_none() && is_made_of(&post.media, settings) { &post.media } else { &[] }
 }
 

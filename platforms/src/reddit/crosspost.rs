@@ -11,7 +11,7 @@ use super::{
     same, short_path, thing, title_and_text, unreadable,
 };
 use crate::{
-    Call, Found, Located, Publication, Reply, Result, Session,
+    Call, Found, Located, PublishRequest, Reply, Result, Session,
     listing::{self, Search},
     look_up,
     look_up::{Findings, Subject},
@@ -163,7 +163,7 @@ async fn objections_of(
 /// Makes the crossposts of a live post. Returns what was located, or the time until the next step.
 pub(super) async fn follow(
     cx: &Session<'_>,
-    post: &Publication,
+    post: &PublishRequest,
     settings: &Settings,
     mut step: Step,
     located: Located,
@@ -206,7 +206,7 @@ pub(super) async fn follow(
 /// Crossposts to one subreddit. Returns the pause before the next step, if its result is not final.
 async fn send(
     cx: &Session<'_>,
-    post: &Publication,
+    post: &PublishRequest,
     settings: &Settings,
     step: &mut Step,
     id: &str,
@@ -257,7 +257,7 @@ async fn send(
 /// Searches for a crosspost whose answer was lost.
 async fn search(
     cx: &Session<'_>,
-    post: &Publication,
+    post: &PublishRequest,
     settings: &Settings,
     step: &mut Step,
     id: &str,

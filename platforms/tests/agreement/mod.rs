@@ -19,7 +19,7 @@ use crate::{
 };
 use domain::{ErrorCode, Severity};
 use platforms::{
-    Adapter, MediaKind, Publication,
+    Adapter, MediaKind, PublishRequest,
     look_up::{NOT_ALLOWED, NOT_FOUND, REQUIRED},
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
@@ -164,7 +164,7 @@ impl Maker<'_> {
     }
 
     /// Returns a post with random text, media and settings.
-    fn post(&mut self) -> Publication {
+    fn post(&mut self) -> PublishRequest {
         let can = self.actor.limits();
         let text = self.text(can.text.max);
         let mut post = match can.media.choose(&mut self.random) {
@@ -205,7 +205,7 @@ impl Maker<'_> {
     }
 
     /// Returns a value for a setting with this schema.
-    fn value(&mut self, schema: &Value, name: &str, post: &Publication) -> Value {
+    fn value(&mut self, schema: &Value, name: &str, post: &PublishRequest) -> Value {
         if let Some(options) = schema["enum"].as_array() {
             return self.choose(options).clone();
         }
@@ -237,7 +237,7 @@ impl Maker<'_> {
         }
     }
 
-    fn word(&mut self, schema: &Value, name: &str, post: &Publication) -> String {
+    fn word(&mut self, schema: &Value, name: &str, post: &PublishRequest) -> String {
         if ["cover", "media", "media_id"].contains(&name) && !post.media.is_empty() && self.chance(80) {
             return self.choose(&post.media).id.to_string();
         }
@@ -318,7 +318,7 @@ pub(crate) async fn control_characters_are_refused_before_and_by_the_platform(pl
     let plain = actor.post("a b");
     let mut wrong = Vec::new();
     if actor.limits().text.max > 0 {
-        wrong.push(Publication { text: WRONG.to_owned(), ..plain.clone() });
+        wrong.push(PublishRequest { text: WRONG.to_owned(), ..plain.clone() });
     }
     let schema = (platform.settings)();
     for (setting, part) in schema["properties"].as_object().into_iter().flatten() {

@@ -9,8 +9,8 @@ use super::samples::{Proof, SAMPLES, Sample};
 use crate::fixtures::{Actor, World};
 use domain::Severity;
 use platforms::{
-    Adapter, Publication, ReplyTo,
-    check::{AccountKind, Draft, check_for},
+    Adapter, PublishRequest, ReplyTo,
+    check::{AccountKind, ContainerContent, check_for},
 };
 use regex::Regex;
 use std::{collections::BTreeSet, fs, path::Path};
@@ -65,7 +65,7 @@ async fn broken_by(actor: &Actor, sample: &Sample) -> (Vec<String>, String) {
         ended = actor.publish(&post).await;
         if let Some(reply) = &reply {
             let id = ended.expect("the post above a reply is published");
-            let reply = Publication {
+            let reply = PublishRequest {
                 position: 1,
                 reply_to: Some(ReplyTo { root: id.clone(), parent: id }),
                 ..reply.clone()
@@ -78,7 +78,7 @@ async fn broken_by(actor: &Actor, sample: &Sample) -> (Vec<String>, String) {
 }
 
 /// Returns the post of a sample, or a post and its reply.
-fn posts(actor: &Actor, sample: &Sample) -> Vec<Publication> {
+fn posts(actor: &Actor, sample: &Sample) -> Vec<PublishRequest> {
     match sample.proof {
         Proof::Post(make) | Proof::TooLarge(make) | Proof::Fitted(make) | Proof::Kept(make) => {
             vec![make(actor)]
@@ -94,10 +94,11 @@ fn posts(actor: &Actor, sample: &Sample) -> Vec<Publication> {
 /// Returns the most severe of what the check finds in the sample.
 fn told(actor: &Actor, sample: &Sample) -> Option<Severity> {
     let posts = posts(actor, sample);
-    let drafts: Vec<_> = posts.iter().map(|post| Draft { text: &post.text, media: &post.media }).collect();
+    let contents: Vec<_> =
+        posts.iter().map(|post| ContainerContent { text: &post.text, media: &post.media }).collect();
     let account = AccountKind { account_type: &actor.account.account_type, scopes: &[] };
     let settings = posts.last().map(|post| post.settings.clone()).unwrap_or_default();
-    let issues = check_for(actor.platform, account, &drafts, &settings);
+    let issues = check_for(actor.platform, account, &contents, &settings);
     let is_refused = issues.iter().any(|issue| issue.severity == Severity::Error);
     issues.first().map(|_| if is_refused { Severity::Error } else { Severity::Warning })
 }

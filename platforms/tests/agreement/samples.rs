@@ -1,7 +1,7 @@
 //! Posts that break the simulators' rules about content, one for each.
 
 use crate::fixtures::Actor;
-use platforms::{Media, MediaKind, Publication};
+use platforms::{Media, MediaKind, PublishRequest};
 use serde_json::{Value, json};
 
 /// A post that breaks a rule.
@@ -12,7 +12,7 @@ pub(super) struct Sample {
     pub(super) proof: Proof,
 }
 
-type Make = fn(&Actor) -> Publication;
+type Make = fn(&Actor) -> PublishRequest;
 
 /// The reason to believe that the check knows a rule.
 #[derive(Clone, Copy)]
@@ -46,32 +46,32 @@ const WRITTEN: &str = "the adapter writes it, whatever the content is";
 /// A grapheme of 25 bytes.
 const FAMILY: &str = "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}\u{200d}\u{1f466}";
 
-fn with(post: Publication, settings: Value) -> Publication {
-    Publication { settings, ..post }
+fn with(post: PublishRequest, settings: Value) -> PublishRequest {
+    PublishRequest { settings, ..post }
 }
 
-fn poll(actor: &Actor, options: Value, minutes: u32) -> Publication {
+fn poll(actor: &Actor, options: Value, minutes: u32) -> PublishRequest {
     with(actor.post("a"), json!({ "poll": { "options": options, "duration_minutes": minutes } }))
 }
 
 /// Returns a text of this length.
-fn long(actor: &Actor, length: usize) -> Publication {
-    Publication { text: "a".repeat(length), ..actor.post("") }
+fn long(actor: &Actor, length: usize) -> PublishRequest {
+    PublishRequest { text: "a".repeat(length), ..actor.post("") }
 }
 
-fn described(mut post: Publication, alt: &str) -> Publication {
+fn described(mut post: PublishRequest, alt: &str) -> PublishRequest {
     post.media[0].alt_text = Some(alt.to_owned());
     post
 }
 
 /// Returns a post whose first medium is changed.
-fn changed(mut post: Publication, change: impl FnOnce(&Media) -> Media) -> Publication {
+fn changed(mut post: PublishRequest, change: impl FnOnce(&Media) -> Media) -> PublishRequest {
     post.media[0] = change(&post.media[0]);
     post
 }
 
 /// Returns a post whose first medium is of a type that nobody knows.
-fn unknown(actor: &Actor, kind: MediaKind) -> Publication {
+fn unknown(actor: &Actor, kind: MediaKind) -> PublishRequest {
     let post = actor.post_with("of an unknown type", kind, 1);
     changed(post, |medium| {
         actor.rewrite(medium, |bytes| vec![7; bytes.len()]);
@@ -80,21 +80,21 @@ fn unknown(actor: &Actor, kind: MediaKind) -> Publication {
 }
 
 /// Returns a post whose first medium is said to have this size.
-fn said(actor: &Actor, kind: MediaKind, size_bytes: u64) -> Publication {
+fn said(actor: &Actor, kind: MediaKind, size_bytes: u64) -> PublishRequest {
     changed(actor.post_with("of a large file", kind, 1), |medium| Media { size_bytes, ..medium.clone() })
 }
 
 /// Returns a post whose first medium has this size.
-fn sized(actor: &Actor, kind: MediaKind, size: usize) -> Publication {
+fn sized(actor: &Actor, kind: MediaKind, size: usize) -> PublishRequest {
     changed(actor.post_with("of a large file", kind, 1), |medium| actor.sized(medium, size))
 }
 
-fn film(actor: &Actor) -> Publication {
+fn film(actor: &Actor) -> PublishRequest {
     actor.post_with("a film", MediaKind::Video, 1)
 }
 
 /// Returns a film with a cover, which is changed.
-fn covered(actor: &Actor, change: impl FnOnce(&Media) -> Media) -> Publication {
+fn covered(actor: &Actor, change: impl FnOnce(&Media) -> Media) -> PublishRequest {
     let mut post = actor.post_with("covered", MediaKind::Image, 1);
     post.media[1] = change(&post.media[1]);
     post
@@ -114,7 +114,7 @@ fn small_film() -> Vec<u8> {
     [boxed(b"ftyp", b"isom\0\0\x02\0isomiso2mp41"), boxed(b"moov", &track)].concat()
 }
 
-fn captioned(actor: &Actor, language: &str, content: &str) -> Publication {
+fn captioned(actor: &Actor, language: &str, content: &str) -> PublishRequest {
     with(film(actor), json!({ "captions": [{ "language": language, "content": content }] }))
 }
 
@@ -440,7 +440,7 @@ pub(super) static SAMPLES: &[Sample] = &[
     sample("reddit", "image_too_large", Fitted(|a| sized(a, MediaKind::Image, (20 << 20) + 1))),
     sample("reddit", "video_too_large", TooLarge(|a| said(a, MediaKind::Video, (1 << 30) + 1))),
     // TikTok
-    sample("tiktok", "text_too_long", Post(|a| Publication { text: "a".repeat(2201), ..film(a) })),
+    sample("tiktok", "text_too_long", Post(|a| PublishRequest { text: "a".repeat(2201), ..film(a) })),
     sample(
         "tiktok",
         "title_too_long",
@@ -474,19 +474,21 @@ pub(super) static SAMPLES: &[Sample] = &[
     sample(
         "youtube",
         "title_empty",
-        Kept(|a| with(Publication { text: String::new(), ..film(a) }, json!({ "title": " " }))),
+        Kept(|a| with(PublishRequest { text: String::new(), ..film(a) }, json!({ "title": " " }))),
     ),
     sample("youtube", "title_too_long", Kept(|a| with(film(a), json!({ "title": "a".repeat(101) })))),
     sample("youtube", "title_brackets", Post(|a| with(film(a), json!({ "title": "a < b" })))),
     sample(
         "youtube",
         "text_too_long",
-        Post(|a| with(Publication { text: "é".repeat(2501), ..film(a) }, json!({ "title": "long" }))),
+        Post(|a| with(PublishRequest { text: "é".repeat(2501), ..film(a) }, json!({ "title": "long" }))),
     ),
     sample(
         "youtube",
         "text_brackets",
-        Post(|a| with(Publication { text: "a < b".to_owned(), ..film(a) }, json!({ "title": "brackets" }))),
+        Post(|a| {
+            with(PublishRequest { text: "a < b".to_owned(), ..film(a) }, json!({ "title": "brackets" }))
+        }),
     ),
     sample("youtube", "tags_too_long", Post(|a| with(film(a), json!({ "tags": ["a".repeat(501)] })))),
     sample("youtube", "tags_brackets", Post(|a| with(film(a), json!({ "tags": ["a<b"] })))),
@@ -880,7 +882,7 @@ pub(super) static SAMPLES: &[Sample] = &[
         "video_too_large",
         Kept(|a| {
             with(
-                Publication { text: String::new(), ..sized(a, MediaKind::Video, (100 << 20) + 1) },
+                PublishRequest { text: String::new(), ..sized(a, MediaKind::Video, (100 << 20) + 1) },
                 json!({ "media_type": "STORIES" }),
             )
         }),

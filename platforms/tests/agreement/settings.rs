@@ -11,8 +11,8 @@ use crate::{
 use domain::{ErrorCode, Severity};
 use percent_encoding::percent_decode_str;
 use platforms::{
-    Account, Adapter, MediaKind, Publication,
-    check::{AccountKind, Draft, Issue, check_for},
+    Account, Adapter, MediaKind, PublishRequest,
+    check::{AccountKind, ContainerContent, Issue, check_for},
 };
 use rand::{SeedableRng, rngs::StdRng};
 use regex::{Captures, Regex};
@@ -126,8 +126,8 @@ async fn kinds(platform: &'static Adapter) -> Vec<Kind> {
     for media in sets {
         for settings in &options {
             let post = post(&actor, media, settings);
-            let draft = Draft { text: TEXT, media: &post.media };
-            let Some(name) = platform.publisher.post_kind(&draft, settings) else { continue };
+            let content = ContainerContent { text: TEXT, media: &post.media };
+            let Some(name) = platform.publisher.post_kind(&content, settings) else { continue };
             if seen.insert((media.map(|(_, count)| count), name)) {
                 let of = |account: &Account| Kind {
                     name,
@@ -157,16 +157,16 @@ async fn accounts(actor: &Actor) -> Vec<Account> {
     accounts
 }
 
-fn post(actor: &Actor, media: Option<(MediaKind, usize)>, settings: &Value) -> Publication {
+fn post(actor: &Actor, media: Option<(MediaKind, usize)>, settings: &Value) -> PublishRequest {
     let (kind, count) = media.unwrap_or((MediaKind::Image, 0));
-    Publication { settings: settings.clone(), ..actor.post_with("", kind, count) }
+    PublishRequest { settings: settings.clone(), ..actor.post_with("", kind, count) }
 }
 
 /// A place where posts of one kind are published one after the other.
 struct Stage {
     world: World,
     actor: Actor,
-    post: Publication,
+    post: PublishRequest,
     published: usize,
 }
 
@@ -223,11 +223,11 @@ impl Stage {
 
     /// Returns true if the check refuses the settings, or tells something of one.
     fn is_told(&self, settings: &Value, name: &str) -> bool {
-        let draft = Draft { text: TEXT, media: &self.post.media };
+        let content = ContainerContent { text: TEXT, media: &self.post.media };
         let tells =
             |issue: &Issue| issue.severity == Severity::Error || issue.path.iter().any(|step| step == name);
         let account = AccountKind { account_type: &self.actor.account.account_type, scopes: &[] };
-        check_for(self.actor.platform, account, &[draft], settings).iter().any(tells)
+        check_for(self.actor.platform, account, &[content], settings).iter().any(tells)
     }
 
     /// Publishes the post with these settings. Returns what the platform heard; `None` if it refuses them.
@@ -235,7 +235,7 @@ impl Stage {
         self.published += 1;
         let before = self.world.heard().len();
         let mut post =
-            Publication { settings: settings.clone(), ..self.actor.post_with("", MediaKind::Image, 0) };
+            PublishRequest { settings: settings.clone(), ..self.actor.post_with("", MediaKind::Image, 0) };
         post.media = self.actor.fitted(&self.post.media, settings);
         if self.actor.limits().text.max > 0 {
             // Platforms refuse a text that was just published, and take one line of some for a title.

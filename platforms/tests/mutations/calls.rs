@@ -4,8 +4,8 @@ use super::stage::{Exchange, Stage};
 use crate::fixtures::{Actor, Kept, Named, clock, pause};
 use chrono::TimeDelta;
 use platforms::{
-    Checkpoint, Committed, Content, Edit, Grant, Identity, Located, MediaKind, Page, Prepared, Publication,
-    Replies, Result, SelectOption,
+    Checkpoint, Committed, Content, Edit, Grant, Identity, Located, MediaKind, Page, Prepared,
+    PublishRequest, Replies, Result, SelectOption,
 };
 use serde_json::json;
 
@@ -17,9 +17,9 @@ pub(crate) enum Call {
     Revoke,
     Identities,
     Health,
-    Prepare(Publication, Checkpoint),
-    Commit(Publication, Checkpoint),
-    Locate(Publication, Checkpoint),
+    Prepare(PublishRequest, Checkpoint),
+    Commit(PublishRequest, Checkpoint),
+    Locate(PublishRequest, Checkpoint),
     Permalink(String),
     Metrics(String),
     History(Option<String>),
@@ -207,7 +207,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Records the calls that publish a post, and returns its id.
-    async fn publish(&mut self, mut post: Publication) -> String {
+    async fn publish(&mut self, mut post: PublishRequest) -> String {
         let name = self.actor.name();
         for medium in &mut post.media {
             if medium.size_bytes > MEDIUM_BYTES as u64 {
@@ -221,7 +221,7 @@ impl<'a> Recorder<'a> {
         else {
             unreachable!("a commit")
         };
-        let lost = Publication { commit_begun_at: Some(begun), ..post };
+        let lost = PublishRequest { commit_begun_at: Some(begun), ..post };
         let id = match committed {
             Committed::Live(id) => id,
             Committed::Accepted { at, .. } => match self.locate(&lost, &at).await.on(name) {
@@ -235,7 +235,7 @@ impl<'a> Recorder<'a> {
         id
     }
 
-    async fn prepare(&mut self, post: &Publication) -> Result<Checkpoint> {
+    async fn prepare(&mut self, post: &PublishRequest) -> Result<Checkpoint> {
         let mut at = Checkpoint::default();
         loop {
             match self.record(Call::Prepare(post.clone(), at)).await? {
@@ -249,7 +249,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    async fn locate(&mut self, post: &Publication, at: &Checkpoint) -> Result<Located> {
+    async fn locate(&mut self, post: &PublishRequest, at: &Checkpoint) -> Result<Located> {
         loop {
             match self.record(Call::Locate(post.clone(), at.clone())).await? {
                 Outcome::Located(Located::Processing { poll_after }) => pause(poll_after).await,

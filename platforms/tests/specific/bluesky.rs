@@ -6,7 +6,7 @@ use crate::trials::{self, singles};
 use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{
-    Account, AppPassword, Checkpoint, Grant, Identity, Located, MediaKind, Publication, Result, check,
+    Account, AppPassword, Checkpoint, Grant, Identity, Located, MediaKind, PublishRequest, Result, check,
 };
 use serde_json::{Value, json};
 
@@ -342,9 +342,9 @@ async fn a_session_for_another_account_is_treated_as_revoked() {
     ada.healthy().await.on("its own");
 }
 
-fn codes(actor: &Actor, post: &Publication) -> Vec<String> {
-    let draft = check::Draft { text: &post.text, media: &post.media };
-    let issues = check::check(actor.platform, &[draft], &post.settings);
+fn codes(actor: &Actor, post: &PublishRequest) -> Vec<String> {
+    let content = check::ContainerContent { text: &post.text, media: &post.media };
+    let issues = check::check(actor.platform, &[content], &post.settings);
     issues.into_iter().map(|issue| issue.code).collect()
 }
 
@@ -433,8 +433,8 @@ async fn videos_of_phones_and_of_ten_minutes_are_published() {
     for (seconds, told) in [(240, None), (600, None), (601, Some(check::Severity::Warning))] {
         let mut post = ada.post_with(&format!("{seconds} s"), MediaKind::Video, 1);
         post.media[0] = ada.lasting(&post.media[0], seconds);
-        let draft = check::Draft { text: &post.text, media: &post.media };
-        let issues = check::check(ada.platform, &[draft], &post.settings);
+        let content = check::ContainerContent { text: &post.text, media: &post.media };
+        let issues = check::check(ada.platform, &[content], &post.settings);
         let found: Vec<_> = issues.iter().map(|issue| (issue.severity, issue.code.as_str())).collect();
         assert_eq!(found, Vec::from_iter(told.map(|severity| (severity, "media_duration"))), "{seconds}");
         ada.publish(&post).await.on("publish");

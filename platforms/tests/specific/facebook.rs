@@ -7,8 +7,8 @@ use chrono::TimeDelta;
 use domain::{ErrorCode, Severity};
 use libtest_mimic::Trial;
 use platforms::{
-    Committed, Identity, Located, MediaKind, Publication, Result,
-    check::{Draft, check},
+    Committed, Identity, Located, MediaKind, PublishRequest, Result,
+    check::{ContainerContent, check},
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -147,7 +147,7 @@ async fn a_video_is_sent_in_the_parts_that_facebook_asks_for() {
 }
 
 /// Returns a video with an image for its cover.
-fn covered(actor: &Actor, place: &str) -> Publication {
+fn covered(actor: &Actor, place: &str) -> PublishRequest {
     let mut post = actor.post_with(&format!("covered, {place}"), MediaKind::Image, 1);
     post.media.extend(actor.post_with("", MediaKind::Video, 1).media);
     post.settings = json!({ "media_type": place, "cover": post.media[0].id });
@@ -271,7 +271,8 @@ async fn media_and_settings_that_do_not_fit_are_rejected() {
         let mut post = actor.post_with("a film", MediaKind::Image, 0);
         post.media = media.into_iter().cloned().collect();
         post.settings = settings;
-        let found = check(actor.platform, &[Draft { text: "a film", media: &post.media }], &post.settings);
+        let found =
+            check(actor.platform, &[ContainerContent { text: "a film", media: &post.media }], &post.settings);
         let step = |step: &Value| step.as_str().map_or_else(|| step.to_string(), str::to_owned);
         let name = |path: &[Value]| path.iter().map(step).collect::<Vec<_>>().join(".");
         let found: Vec<_> =
@@ -318,7 +319,7 @@ async fn a_lost_post_is_found_as_facebook_shows_it() {
         ("look https://youtu.be/abc #sandbox-lost-reply", json!({})),
         (mention.as_str(), json!({})),
     ] {
-        let post = Publication { settings, ..actor.post(text) };
+        let post = PublishRequest { settings, ..actor.post(text) };
         let at = actor.prepare(&post).await.on("prepare");
         actor.commit(&post, &at).await.expect_err("the answer is lost");
         let located = actor.settle(&post, &at).await.on("settle");
@@ -410,15 +411,15 @@ async fn polls_of_a_video_are_rare_when_a_limit_is_nearly_used_up() {
 }
 
 /// Returns the codes of the issues of a post with further containers.
-fn codes(actor: &Actor, post: &Publication, further: &[&str]) -> Vec<String> {
-    let main = Draft { text: &post.text, media: &post.media };
-    let further = further.iter().map(|&text| Draft { text, media: &[] });
-    let drafts: Vec<_> = std::iter::once(main).chain(further).collect();
-    check(actor.platform, &drafts, &post.settings).into_iter().map(|issue| issue.code).collect()
+fn codes(actor: &Actor, post: &PublishRequest, further: &[&str]) -> Vec<String> {
+    let main = ContainerContent { text: &post.text, media: &post.media };
+    let further = further.iter().map(|&text| ContainerContent { text, media: &[] });
+    let contents: Vec<_> = std::iter::once(main).chain(further).collect();
+    check(actor.platform, &contents, &post.settings).into_iter().map(|issue| issue.code).collect()
 }
 
 /// Publishes a post whose answer is lost, and returns the result of the look-up.
-async fn lost(actor: &Actor, post: &Publication) -> Located {
+async fn lost(actor: &Actor, post: &PublishRequest) -> Located {
     let at = actor.prepare(post).await.on("prepare");
     let failure = actor.commit(post, &at).await.expect_err("the answer is lost");
     assert!(failure.is_ambiguous(), "{failure}");
@@ -428,7 +429,7 @@ async fn lost(actor: &Actor, post: &Publication) -> Located {
 async fn a_short_text_is_shown_on_a_background() {
     let world = World::start().await;
     let actor = actor(&world, "facebook");
-    let on_purple = |text: &str| Publication {
+    let on_purple = |text: &str| PublishRequest {
         settings: json!({ "text_format_preset_id": "106018623298955" }),
         ..actor.post_with(text, MediaKind::Image, 0)
     };
@@ -443,7 +444,7 @@ async fn a_short_text_is_shown_on_a_background() {
     let long = on_purple(&"é".repeat(131));
     assert_eq!(codes(&actor, &long, &[]), ["text_too_long"]);
     let with_photo =
-        Publication { media: actor.post_with("", MediaKind::Image, 1).media, ..on_purple("a photo") };
+        PublishRequest { media: actor.post_with("", MediaKind::Image, 1).media, ..on_purple("a photo") };
     assert_eq!(codes(&actor, &with_photo, &[]), ["settings_conflict", "setting_not_used"]);
     let mut with_link = on_purple("a link");
     with_link.settings["link"] = json!("https://example.com");
@@ -467,7 +468,7 @@ async fn links_are_shown_as_cards() {
         let picture = format!("https://example.com/{number}.jpg");
         json!({ "link": format!("https://example.com/{number}"), "picture": picture, "name": format!("No. {number}") })
     };
-    let with = |text: &str, count: usize| Publication {
+    let with = |text: &str, count: usize| PublishRequest {
         settings: json!({ "child_attachments": (1..=count).map(card).collect::<Vec<_>>() }),
         ..actor.post_with(text, MediaKind::Image, 0)
     };
@@ -503,7 +504,7 @@ async fn links_are_shown_as_cards() {
         post.settings["child_attachments"][1][member] = value.clone();
         assert_eq!(codes(&actor, &post, &[]), ["setting_invalid"], "{member} {value}");
     }
-    let with_photo = Publication { media: actor.post_with("", MediaKind::Image, 1).media, ..with("a", 2) };
+    let with_photo = PublishRequest { media: actor.post_with("", MediaKind::Image, 1).media, ..with("a", 2) };
     assert_eq!(codes(&actor, &with_photo, &[]), ["settings_conflict", "setting_not_used"]);
     assert_eq!(actor.publish(&with_photo).await.expect_err("refused").code, rejected(400));
     assert_eq!(actor.accepted().await, accepted);
@@ -512,7 +513,7 @@ async fn links_are_shown_as_cards() {
 async fn a_draft_is_kept_where_nobody_sees_it() {
     let world = World::start().await;
     let actor = actor(&world, "facebook");
-    let drafted = |text: &str, kind, count| Publication {
+    let drafted = |text: &str, kind, count| PublishRequest {
         settings: json!({ "draft": true }),
         ..actor.post_with(text, kind, count)
     };
@@ -555,7 +556,8 @@ async fn a_draft_is_kept_where_nobody_sees_it() {
     ] {
         let mut post = draft.clone();
         post.settings[setting] = value;
-        let issues = check(actor.platform, &[Draft { text: &post.text, media: &[] }], &post.settings);
+        let issues =
+            check(actor.platform, &[ContainerContent { text: &post.text, media: &[] }], &post.settings);
         let issue = issues.first();
         assert_eq!(issue.map_or("", |issue| &*issue.code), expected, "{setting}");
         // A post is never shown in more countries than its author chose.

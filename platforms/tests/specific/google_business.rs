@@ -6,8 +6,8 @@ use crate::trials::{self, singles};
 use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{
-    Located, MediaKind, Publication,
-    check::{Draft, check},
+    Located, MediaKind, PublishRequest,
+    check::{ContainerContent, check},
 };
 use serde_json::json;
 
@@ -151,9 +151,9 @@ async fn every_location_of_a_login_can_be_chosen() {
 }
 
 /// Returns a post that adds its picture to the location's photos.
-fn photo(actor: &Actor, text: &str, category: &str) -> Publication {
+fn photo(actor: &Actor, text: &str, category: &str) -> PublishRequest {
     let settings = json!({ "photo": { "category": category } });
-    Publication { settings, ..actor.post_with(text, MediaKind::Image, 1) }
+    PublishRequest { settings, ..actor.post_with(text, MediaKind::Image, 1) }
 }
 
 async fn a_picture_is_added_to_the_photos_of_the_location() {
@@ -200,10 +200,10 @@ async fn a_lost_photo_is_found_among_the_photos() {
     let id = found.into_id();
     assert!(id.contains("/media/"), "{id}");
     // Another target has it, or it is another photo.
-    let taken = Publication { taken: vec![id], ..lost.clone() };
+    let taken = PublishRequest { taken: vec![id], ..lost.clone() };
     assert_eq!(actor.settle(&taken, &at).await.on("settle"), Located::Absent);
     let settings = json!({ "photo": { "category": "EXTERIOR" } });
-    let elsewhere = Publication { settings, ..lost.clone() };
+    let elsewhere = PublishRequest { settings, ..lost.clone() };
     assert_eq!(actor.settle(&elsewhere, &at).await.on("settle"), Located::Absent);
     let mut other = lost.clone();
     other.media[0].filename = "another.png".into();
@@ -215,8 +215,12 @@ async fn a_photo_needs_a_picture_and_no_parts_of_a_post() {
     let world = World::start().await;
     let actor = granted(&world).await;
     let mut post = photo(&actor, "a photo", "TEAMS");
-    let codes = |post: &Publication| -> Vec<String> {
-        let issues = check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &post.settings);
+    let codes = |post: &PublishRequest| -> Vec<String> {
+        let issues = check(
+            actor.platform,
+            &[ContainerContent { text: &post.text, media: &post.media }],
+            &post.settings,
+        );
         issues.into_iter().map(|issue| issue.code).collect()
     };
     assert_eq!(codes(&post), [""; 0]);
@@ -231,15 +235,16 @@ async fn a_photo_needs_a_picture_and_no_parts_of_a_post() {
 }
 
 /// Returns a post that adds its video to the location's videos.
-fn video(actor: &Actor, text: &str, category: &str) -> Publication {
+fn video(actor: &Actor, text: &str, category: &str) -> PublishRequest {
     let settings = json!({ "video": { "category": category } });
-    let mut post = Publication { settings, ..actor.post_with(text, MediaKind::Video, 1) };
+    let mut post = PublishRequest { settings, ..actor.post_with(text, MediaKind::Video, 1) };
     (post.media[0].width, post.media[0].height) = (Some(1280), Some(720));
     post
 }
 
-fn codes(actor: &Actor, post: &Publication) -> Vec<String> {
-    let issues = check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &post.settings);
+fn codes(actor: &Actor, post: &PublishRequest) -> Vec<String> {
+    let issues =
+        check(actor.platform, &[ContainerContent { text: &post.text, media: &post.media }], &post.settings);
     issues.into_iter().map(|issue| issue.code).collect()
 }
 
@@ -280,7 +285,7 @@ async fn a_video_that_google_would_refuse_is_told_before() {
     let world = World::start().await;
     let actor = granted(&world).await;
     let post = video(&actor, "a video", "TEAMS");
-    let with = |change: &dyn Fn(&mut Publication)| {
+    let with = |change: &dyn Fn(&mut PublishRequest)| {
         let mut post = post.clone();
         change(&mut post);
         codes(&actor, &post)
@@ -302,7 +307,7 @@ async fn a_video_that_google_would_refuse_is_told_before() {
         ["media_kind_not_supported", "settings_conflict"]
     );
     assert_eq!(with(&|post| post.settings["fit"] = json!("crop")), ["setting_not_used"]);
-    let picture = Publication { media: photo(&actor, "", "TEAMS").media, ..post.clone() };
+    let picture = PublishRequest { media: photo(&actor, "", "TEAMS").media, ..post.clone() };
     assert_eq!(codes(&actor, &picture), ["media_kind_not_supported"]);
 
     // Google sees for itself: a file that is longer than it was measured, one of another kind, and a post with a video.
@@ -313,12 +318,13 @@ async fn a_video_that_google_would_refuse_is_told_before() {
         let at = file.windows(8).position(|part| part == usual).expect("a movie header");
         [&file[..at], &longer, &file[at + 8..]].concat()
     });
-    let no_video = Publication { settings: post.settings.clone(), ..photo(&actor, "", "TEAMS") };
+    let no_video = PublishRequest { settings: post.settings.clone(), ..photo(&actor, "", "TEAMS") };
     for (post, words) in [(long, "30 seconds"), (no_video.clone(), "format is not supported")] {
         let failure = actor.publish(&post).await.expect_err(words);
         assert!(failure.code == rejected(400) && failure.message.contains(words), "{failure}");
     }
-    let failure = actor.prepare(&Publication { media: Vec::new(), ..no_video }).await.expect_err("no video");
+    let failure =
+        actor.prepare(&PublishRequest { media: Vec::new(), ..no_video }).await.expect_err("no video");
     assert_eq!(failure.code, rejected(422), "{failure}");
     assert_eq!(actor.accepted().await, 0);
 }

@@ -7,8 +7,8 @@ use chrono::TimeDelta;
 use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{
-    Checkpoint, Committed, Located, Media, MediaKind, Publication,
-    check::{AccountKind, Draft, check, check_for, check_reply},
+    Checkpoint, Committed, Located, Media, MediaKind, PublishRequest,
+    check::{AccountKind, ContainerContent, check, check_for, check_reply},
 };
 use serde_json::{Value, json};
 use std::{collections::HashMap, time::Duration};
@@ -67,8 +67,8 @@ async fn the_check_counts_no_fewer_hashtags_and_mentions_than_instagram() {
     ] {
         let text = vec![word; 31].join(" ");
         let post = actor.post_with(&text, MediaKind::Image, 1);
-        let draft = Draft { text: &post.text, media: &post.media };
-        let issues = check(actor.platform, &[draft], &json!({}));
+        let content = ContainerContent { text: &post.text, media: &post.media };
+        let issues = check(actor.platform, &[content], &json!({}));
         let codes: Vec<_> = issues.iter().map(|issue| issue.code.as_str()).collect();
         assert_eq!(codes.iter().any(|code| code.ends_with("_too_many")), is_counted, "{word}: {codes:?}");
         let published = actor.publish(&post).await;
@@ -136,7 +136,8 @@ async fn a_cover_that_does_not_fit_the_media_is_rejected() {
         let mut post = actor.post_with("a reel", MediaKind::Image, 0);
         post.media = media.into_iter().cloned().collect();
         post.settings = settings;
-        let issues = check(actor.platform, &[Draft { text: "a reel", media: &post.media }], &post.settings);
+        let issues =
+            check(actor.platform, &[ContainerContent { text: "a reel", media: &post.media }], &post.settings);
         let [issue] = issues.as_slice() else { panic!("{}: {issues:?}", post.settings) };
         assert_eq!(issue.code, "settings_conflict", "{issue:?}");
         assert_eq!(issue.path, ["config", "instagram", "cover"], "{issue:?}");
@@ -145,7 +146,7 @@ async fn a_cover_that_does_not_fit_the_media_is_rejected() {
     }
     let media = [film.clone(), picture.clone()];
     let codes = |settings| {
-        let issues = check(actor.platform, &[Draft { text: "a reel", media: &media }], &settings);
+        let issues = check(actor.platform, &[ContainerContent { text: "a reel", media: &media }], &settings);
         issues.into_iter().map(|issue| issue.code).collect::<Vec<_>>()
     };
     assert_eq!(codes(json!({ "cover": picture.id })), [""; 0]);
@@ -176,7 +177,7 @@ async fn a_container_that_is_gone_is_made_anew() {
         "message": "The media builder with creation id = 1 does not exist or has been expired.",
         "code": 24, "error_subcode": 2_207_008,
     } });
-    let refused = async |post: &Publication, at: &Checkpoint| {
+    let refused = async |post: &PublishRequest, at: &Checkpoint| {
         let keep = Kept::default();
         let refused = actor.platform.publisher.commit(&actor.session(&keep), post, at).await;
         let failure = refused.expect_err("no container");
@@ -186,7 +187,7 @@ async fn a_container_that_is_gone_is_made_anew() {
     let post = actor.post_with("lost and made again", MediaKind::Image, 1);
     let mut at = actor.prepare(&post).await.on("prepare");
     world.lie(&[(&address, 400, gone)]);
-    let doubtful = Publication { commit_begun_at: Some((actor.now)()), ..post.clone() };
+    let doubtful = PublishRequest { commit_begun_at: Some((actor.now)()), ..post.clone() };
     for _ in 0..3 {
         assert_eq!(refused(&doubtful, &at).await, None, "the container stays");
     }
@@ -237,7 +238,7 @@ async fn a_thumbnail_after_the_end_of_its_video_is_refused() {
 async fn comments_are_turned_off_once_the_post_is_live() {
     let world = World::tapped().await;
     let actor = actor(&world, "instagram");
-    let quiet = |text: &str, kind, count| Publication {
+    let quiet = |text: &str, kind, count| PublishRequest {
         settings: json!({ "comment_enabled": false }),
         ..actor.post_with(text, kind, count)
     };
@@ -269,7 +270,7 @@ async fn comments_are_turned_off_once_the_post_is_live() {
         assert_eq!(refused.code, rejected(403), "{refused}");
     }
     assert_eq!(actor.accepted().await, 4);
-    let loud = Publication {
+    let loud = PublishRequest {
         settings: json!({ "comment_enabled": true }),
         ..actor.post_with("a loud picture", MediaKind::Image, 1)
     };
@@ -291,7 +292,7 @@ async fn a_post_stays_live_if_its_comments_can_t_be_turned_off() {
     let answer = |code: u64| json!({ "error": { "message": "Not now.", "code": code } });
     let look = async |age: TimeDelta| {
         let keep = Kept::default();
-        let post = Publication { commit_begun_at: Some((actor.now)() - age), ..post.clone() };
+        let post = PublishRequest { commit_begun_at: Some((actor.now)() - age), ..post.clone() };
         let located = actor.platform.publisher.locate(&actor.session(&keep), &post, &at).await;
         (located, keep.notes())
     };
@@ -328,11 +329,11 @@ async fn a_post_without_comments_takes_no_first_comment_and_needs_its_scope() {
     let publishing = ["instagram_business_basic", "instagram_business_content_publish"];
     let all = [&publishing[..], &["instagram_business_manage_comments"]].concat();
     let codes = |containers: usize, scopes: &[&str], settings| {
-        let main = Draft { text: "quiet", media: &picture };
-        let drafts = [main, Draft { text: "first", media: &[] }];
+        let main = ContainerContent { text: "quiet", media: &picture };
+        let contents = [main, ContainerContent { text: "first", media: &[] }];
         let scopes: Vec<_> = scopes.iter().map(ToString::to_string).collect();
         let account = AccountKind { account_type: "business", scopes: &scopes };
-        let issues = check_for(actor.platform, account, &drafts[..containers], &settings);
+        let issues = check_for(actor.platform, account, &contents[..containers], &settings);
         issues.into_iter().map(|issue| issue.code).collect::<Vec<_>>()
     };
     let quiet = json!({ "comment_enabled": false });
@@ -348,7 +349,7 @@ async fn a_post_without_comments_takes_no_first_comment_and_needs_its_scope() {
 }
 
 /// Returns the stories of a post, each as the engine publishes it: with its position, and as no reply.
-fn stories<const N: usize>(actor: &Actor, texts: [&str; N], settings: &Value) -> [Publication; N] {
+fn stories<const N: usize>(actor: &Actor, texts: [&str; N], settings: &Value) -> [PublishRequest; N] {
     let mut position = 0;
     texts.map(|text| {
         let mut story = actor.post_with(text, MediaKind::Image, 1);
@@ -395,7 +396,7 @@ async fn a_lost_story_is_none_of_the_others() {
     let actor = actor(&world, "instagram");
     let [first, second] = stories(&actor, ["", ""], &json!({ "media_type": "STORIES" }));
     let id = actor.publish(&first).await.on("publish");
-    let second = Publication { taken: vec![id.clone()], ..second };
+    let second = PublishRequest { taken: vec![id.clone()], ..second };
     let at = actor.prepare(&second).await.on("prepare");
     let unpublished = actor.settle(&second, &at).await.on("settle");
     assert_eq!(unpublished, Located::Absent, "its container was not published");
@@ -415,9 +416,10 @@ async fn several_stories_are_checked_each() {
     let scopes: Vec<_> =
         ["instagram_business_basic", "instagram_business_content_publish"].map(str::to_owned).into();
     let issues = |containers: &[(&str, &[Media])], settings: &Value| {
-        let drafts: Vec<_> = containers.iter().map(|(text, media)| Draft { text, media }).collect();
+        let contents: Vec<_> =
+            containers.iter().map(|(text, media)| ContainerContent { text, media }).collect();
         let account = AccountKind { account_type: "business", scopes: &scopes };
-        let issues = check_for(actor.platform, account, &drafts, settings);
+        let issues = check_for(actor.platform, account, &contents, settings);
         issues.into_iter().map(|issue| (issue.code, json!(issue.path))).collect::<Vec<_>>()
     };
     let story = json!({ "media_type": "STORIES" });
@@ -450,12 +452,16 @@ async fn several_stories_are_checked_each() {
     assert_eq!(issues(&[("", one); 2], &tags(1)), []);
     let path = json!(["config", "instagram", "user_tags"]);
     assert_eq!(issues(&[("", one); 2], &tags(2)), expected("setting_invalid", path));
-    let list = check(actor.platform, &[Draft { text: "", media: two }], &story);
+    let list = check(actor.platform, &[ContainerContent { text: "", media: two }], &story);
     assert!(list[0].message.contains("a container of its own"), "{list:?}");
 
     // Below a live post they are comments as ever.
-    let reply =
-        check_reply(actor.platform, AccountKind::default(), &[Draft { text: "", media: one }], &story);
+    let reply = check_reply(
+        actor.platform,
+        AccountKind::default(),
+        &[ContainerContent { text: "", media: one }],
+        &story,
+    );
     let codes: Vec<_> = reply.iter().map(|issue| &*issue.code).collect();
     assert!(
         codes.contains(&"setting_not_for_replies") && codes.contains(&"media_kind_not_supported"),

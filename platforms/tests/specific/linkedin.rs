@@ -7,8 +7,8 @@ use chrono::TimeDelta;
 use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{
-    Checkpoint, Committed, Feature, Located, MediaKind, Prepared, Publication, SelectOption,
-    check::{AccountKind, Draft, Severity, check_for, check_reply},
+    Checkpoint, Committed, Feature, Located, MediaKind, Prepared, PublishRequest, SelectOption,
+    check::{AccountKind, ContainerContent, Severity, check_for, check_reply},
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -186,8 +186,8 @@ async fn an_audience_that_a_page_does_not_have_is_refused() {
     let page = page_of(&member).await;
     let told = |actor: &Actor, settings: &Value| -> Vec<_> {
         let account = AccountKind { account_type: &actor.account.account_type, scopes: &[] };
-        let draft = Draft { text: "a post", media: &[] };
-        let issues = check_for(actor.platform, account, &[draft], settings).into_iter();
+        let content = ContainerContent { text: "a post", media: &[] };
+        let issues = check_for(actor.platform, account, &[content], settings).into_iter();
         issues.map(|issue| (issue.severity, issue.code, Value::from(issue.path))).collect()
     };
     let id = &page.account.network_unique_id;
@@ -209,8 +209,8 @@ async fn an_audience_that_a_page_does_not_have_is_refused() {
         assert_eq!(told(&member, &settings), expected, "{visibility} for the page");
         // Of a comment it is no setting at all.
         let account = AccountKind { account_type: &member.account.account_type, scopes: &[] };
-        let draft = [Draft { text: "a comment", media: &[] }];
-        let issues = check_reply(member.platform, account, &draft, &settings);
+        let content = [ContainerContent { text: "a comment", media: &[] }];
+        let issues = check_reply(member.platform, account, &content, &settings);
         let codes: Vec<_> = issues.iter().map(|issue| issue.code.as_str()).collect();
         assert_eq!(codes, ["setting_not_for_replies"], "{visibility}");
     }
@@ -226,7 +226,7 @@ async fn without_list_access_a_duplicate_rejection_resolves_a_lost_response() {
     assert!(failure.is_ambiguous(), "{failure:?}");
     assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Absent);
     // The engine repeats the call with the time of the first call whose result is unknown.
-    let again = Publication { commit_begun_at: Some(begun), ..post.clone() };
+    let again = PublishRequest { commit_begun_at: Some(begun), ..post.clone() };
     let Committed::Live(id) = actor.commit(&again, &at).await.on("commit") else { panic!("not live") };
     assert!(actor.shown(&id).await.contains("only once (really)"));
     assert_eq!(actor.accepted().await, 1);
@@ -235,7 +235,7 @@ async fn without_list_access_a_duplicate_rejection_resolves_a_lost_response() {
     let failure = actor.commit(&post, &at).await.expect_err("a duplicate");
     assert_eq!(failure.code, rejected(422));
     // An original from before that call is another post too.
-    let later = Publication { commit_begun_at: Some(clock() + TimeDelta::minutes(10)), ..post };
+    let later = PublishRequest { commit_begun_at: Some(clock() + TimeDelta::minutes(10)), ..post };
     assert_eq!(actor.commit(&later, &at).await.expect_err("a duplicate").code, rejected(422));
 }
 
@@ -246,14 +246,14 @@ async fn the_checkpoint_keeps_the_time_of_an_uncertain_call() {
     let at = actor.prepare(&post).await.on("prepare");
     actor.commit(&post, &at).await.expect_err("it is lost");
     let keep = Kept::default();
-    let asked = Publication { commit_begun_at: Some(clock() - TimeDelta::seconds(5)), ..post.clone() };
+    let asked = PublishRequest { commit_begun_at: Some(clock() - TimeDelta::seconds(5)), ..post.clone() };
     actor.platform.publisher.locate(&actor.session(&keep), &asked, &at).await.on("locate");
     let kept = actor.prepare_from(&post, keep.last().expect("a checkpoint was saved")).await.on("prepare");
     assert!(matches!(actor.commit(&post, &kept).await, Ok(Committed::Live(_))));
 
     // The response of a second call is lost minutes later: the post is still that of the first call.
     let kept = actor.prepare_from(&asked, at).await.on("prepare");
-    let later = Publication { commit_begun_at: Some(clock() + TimeDelta::minutes(10)), ..post };
+    let later = PublishRequest { commit_begun_at: Some(clock() + TimeDelta::minutes(10)), ..post };
     let kept = actor.prepare_from(&later, kept).await.on("prepare");
     assert!(matches!(actor.commit(&later, &kept).await, Ok(Committed::Live(_))));
     assert_eq!(actor.accepted().await, 1);
@@ -339,7 +339,7 @@ async fn a_post_contains_a_card_a_poll_a_document_or_a_reshare() {
     }
     card.media = actor.post_with("", MediaKind::Image, 2).media;
     let codes = |text: &str, media: &[platforms::Media], settings: &Value| -> Vec<String> {
-        let issues = platforms::check::check(actor.platform, &[Draft { text, media }], settings);
+        let issues = platforms::check::check(actor.platform, &[ContainerContent { text, media }], settings);
         issues.into_iter().map(|issue| issue.code).collect()
     };
     assert!(!codes(&card.text, &card.media, &card.settings).is_empty(), "two pictures");
@@ -365,8 +365,8 @@ async fn a_post_contains_a_card_a_poll_a_document_or_a_reshare() {
     assert!(actor.shown(&actor.publish(&share).await.on("share")).await.contains(&format!("Shares {id}")));
     share.settings =
         json!({ "reshare": "urn:li:share:1", "poll": { "question": "?", "options": ["a", "b"] } });
-    let drafts = [Draft { text: "a", media: &[] }];
-    let issues = platforms::check::check(actor.platform, &drafts, &share.settings);
+    let contents = [ContainerContent { text: "a", media: &[] }];
+    let issues = platforms::check::check(actor.platform, &contents, &share.settings);
     assert!(issues.iter().all(|issue| issue.code == "settings_conflict") && !issues.is_empty(), "{issues:?}");
 }
 
@@ -375,8 +375,9 @@ async fn a_comment_has_its_own_limits() {
     let world = World::start().await;
     let actor = actor(&world, "linkedin");
     let long = "a".repeat(1251);
-    let drafts = [Draft { text: &long, media: &[] }, Draft { text: &long, media: &[] }];
-    let issues = platforms::check::check(actor.platform, &drafts, &json!({}));
+    let contents =
+        [ContainerContent { text: &long, media: &[] }, ContainerContent { text: &long, media: &[] }];
+    let issues = platforms::check::check(actor.platform, &contents, &json!({}));
     assert_eq!(issues.len(), 1, "{issues:?}");
     assert_eq!(issues[0].path[1], 1);
     let ids = vec![actor.publish(&actor.post("a post")).await.on("publish")];
@@ -507,7 +508,7 @@ async fn a_duplicate_of_an_unnamed_post_is_final_unless_a_call_is_in_doubt() {
     let at = actor.prepare(&post).await.on("prepare");
     let failure = actor.commit(&post, &at).await.expect_err("a duplicate");
     assert_eq!((failure.code, failure.is_ambiguous()), (rejected(422), false));
-    let again = Publication { commit_begun_at: Some(clock()), ..post };
+    let again = PublishRequest { commit_begun_at: Some(clock()), ..post };
     assert!(actor.commit(&again, &at).await.expect_err("a duplicate").is_ambiguous());
 }
 
@@ -661,9 +662,9 @@ async fn comments_of_an_app_of_a_newer_product_need_their_own_scopes() {
 }
 
 /// Returns the codes of the issues with a post.
-fn codes(actor: &Actor, post: &Publication) -> Vec<String> {
-    let drafts = [Draft { text: &post.text, media: &post.media }];
-    let issues = platforms::check::check(actor.platform, &drafts, &post.settings);
+fn codes(actor: &Actor, post: &PublishRequest) -> Vec<String> {
+    let contents = [ContainerContent { text: &post.text, media: &post.media }];
+    let issues = platforms::check::check(actor.platform, &contents, &post.settings);
     issues.into_iter().map(|issue| issue.code).collect()
 }
 
@@ -739,7 +740,7 @@ async fn pictures_become_the_pages_of_a_document() {
     assert_eq!(uploads(), 3);
 
     // One picture is a document of one page.
-    let one = Publication { media: vec![post.media[2].clone()], ..post.clone() };
+    let one = PublishRequest { media: vec![post.media[2].clone()], ..post.clone() };
     assert_eq!(codes(&actor, &one), [""; 0]);
     let page = actor.shown(&actor.publish(&one).await.on("one")).await;
     assert!(page.contains("Title: Three pages"), "{page}");
@@ -760,7 +761,7 @@ async fn a_document_is_made_of_pictures_only() {
     let settings = json!({ "document": { "title": "Pages" } });
     let of = |kinds: &[(MediaKind, usize)]| {
         let media = kinds.iter().flat_map(|(kind, count)| actor.post_with("", *kind, *count).media);
-        Publication { media: media.collect(), settings: settings.clone(), ..actor.post("a post") }
+        PublishRequest { media: media.collect(), settings: settings.clone(), ..actor.post("a post") }
     };
     let pictures = of(&[(MediaKind::Image, 3)]);
     // PNGs and animations become JPEGs.
@@ -788,7 +789,7 @@ async fn a_document_is_made_of_pictures_only() {
     let page = actor.shown(&actor.publish(&several).await.on("a still image")).await;
     assert!(objects(&document(&actor, &page).await)[1].0.contains("/Count 2"), "{page}");
 
-    let mut described = Publication { media: vec![actor.picture(64, 64)], ..pictures.clone() };
+    let mut described = PublishRequest { media: vec![actor.picture(64, 64)], ..pictures.clone() };
     described.media[0].alt_text = Some("gray".into());
     assert_eq!(codes(&actor, &described), ["alt_text_not_supported"]);
     for (other, value) in [
@@ -796,7 +797,7 @@ async fn a_document_is_made_of_pictures_only() {
         ("title", json!("Its own title")),
         ("visibility", json!("PUBLIC")),
     ] {
-        let mut post = Publication { media: vec![actor.picture(64, 64)], ..pictures.clone() };
+        let mut post = PublishRequest { media: vec![actor.picture(64, 64)], ..pictures.clone() };
         post.settings[other] = value;
         let expected: &[&str] = match other {
             "link" => &["settings_conflict"],
@@ -806,12 +807,12 @@ async fn a_document_is_made_of_pictures_only() {
         assert_eq!(codes(&actor, &post), expected, "{other}");
     }
     for wrong in [json!(true), json!({}), json!({ "title": " " })] {
-        let post = Publication { settings: json!({ "document": wrong }), ..pictures.clone() };
+        let post = PublishRequest { settings: json!({ "document": wrong }), ..pictures.clone() };
         assert!(codes(&actor, &post).contains(&"setting_invalid".to_owned()), "{wrong}");
     }
 
     // A file that is no JPEG in spite of its type is refused before anything is sent.
-    let mut broken = Publication { media: actor.post_with("", MediaKind::Image, 1).media, ..pictures };
+    let mut broken = PublishRequest { media: actor.post_with("", MediaKind::Image, 1).media, ..pictures };
     broken.media[0].mime = "image/jpeg".into();
     let before = actor.heard().await;
     let failure = actor.publish(&broken).await.expect_err("a PNG");
@@ -831,7 +832,7 @@ async fn a_lost_post_with_a_document_of_pictures_is_found() {
     actor.commit(&lost, &at).await.expect_err("the answer is lost");
     assert!(matches!(actor.settle(&lost, &at).await.on("settle"), Located::Live(_)));
     // The same words with another document are another post.
-    let other = Publication { media: vec![actor.picture(80, 64), actor.picture(64, 80)], ..lost };
+    let other = PublishRequest { media: vec![actor.picture(80, 64), actor.picture(64, 80)], ..lost };
     let at = actor.prepare(&other).await.on("prepare");
     assert_eq!(actor.settle(&other, &at).await.on("another"), Located::Absent);
 }

@@ -6,8 +6,8 @@ use crate::trials::{self, singles};
 use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{
-    AppAccess, Checkpoint, Located, MediaKind, Prepared, Publication,
-    check::{Draft, Severity, check},
+    AppAccess, Checkpoint, Located, MediaKind, Prepared, PublishRequest,
+    check::{ContainerContent, Severity, check},
 };
 use serde_json::{Value, json};
 
@@ -176,7 +176,7 @@ async fn pictures_of_different_sizes_are_no_carousel() {
     let actor = actor(&world, "pinterest");
     let mut post = actor.post_with("two", MediaKind::Image, 2);
     let codes = |media: &[platforms::Media]| -> Vec<String> {
-        let issues = check(actor.platform, &[Draft { text: "two", media }], &json!({}));
+        let issues = check(actor.platform, &[ContainerContent { text: "two", media }], &json!({}));
         issues.into_iter().map(|issue| issue.code).collect()
     };
     assert_eq!(codes(&post.media), [""; 0]);
@@ -231,7 +231,7 @@ async fn a_picture_beside_a_video_is_its_cover() {
     assert_eq!(uploads, 1, "the cover is sent with the pin");
 
     // It is looked for as a video.
-    let lost = Publication { text: "covered #sandbox-lost-reply".into(), ..post.clone() };
+    let lost = PublishRequest { text: "covered #sandbox-lost-reply".into(), ..post.clone() };
     let at = actor.prepare(&lost).await.on("prepare");
     actor.commit(&lost, &at).await.expect_err("the answer is lost");
     let located = actor.settle(&lost, &at).await.on("settle");
@@ -257,8 +257,12 @@ async fn a_video_has_one_cover() {
     post.media.extend(actor.post_with("", MediaKind::Video, 1).media);
     // An image may have another size than its video.
     post.media[1].height = post.media[1].height.map(|height| height * 2);
-    let codes = |post: &Publication| -> Vec<String> {
-        let issues = check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &post.settings);
+    let codes = |post: &PublishRequest| -> Vec<String> {
+        let issues = check(
+            actor.platform,
+            &[ContainerContent { text: &post.text, media: &post.media }],
+            &post.settings,
+        );
         issues.into_iter().map(|issue| issue.code).collect()
     };
     assert_eq!(codes(&post), ["media_mixed"]);
@@ -292,9 +296,9 @@ async fn a_look_up_reads_no_figures() {
 }
 
 /// Returns the code, severity and path of each issue with a post.
-fn issues(actor: &Actor, post: &Publication) -> Vec<(String, Severity, Value)> {
-    let drafts = [Draft { text: &post.text, media: &post.media }];
-    let issues = check(actor.platform, &drafts, &post.settings).into_iter();
+fn issues(actor: &Actor, post: &PublishRequest) -> Vec<(String, Severity, Value)> {
+    let contents = [ContainerContent { text: &post.text, media: &post.media }];
+    let issues = check(actor.platform, &contents, &post.settings).into_iter();
     issues.map(|issue| (issue.code, issue.severity, Value::Array(issue.path))).collect()
 }
 
@@ -387,7 +391,7 @@ async fn each_of_several_pictures_has_its_own_title_and_link() {
     // A pin that is looked up after a lost response is told apart by the links of its pictures.
     let mut lost = actor.post_with("the same #sandbox-lost-reply", MediaKind::Image, 2);
     lost.settings = json!({ "carousel_slots": [{ "link": "https://example.com/a" }] });
-    let other = Publication {
+    let other = PublishRequest {
         settings: json!({ "carousel_slots": [{ "link": "https://example.com/b" }] }),
         ..lost.clone()
     };
@@ -414,16 +418,16 @@ async fn slots_are_those_of_several_pictures() {
         (actor.post_with("", MediaKind::Video, 1).media, 1, vec![unused.clone()]),
         (mixed.media.clone(), 2, vec![unused]),
     ] {
-        let post = Publication { media, settings: slots(count), ..mixed.clone() };
+        let post = PublishRequest { media, settings: slots(count), ..mixed.clone() };
         assert_eq!(issues(&actor, &post), expected, "{count} for {} media", post.media.len());
     }
     // What is not used is not sent.
     for media in [actor.post_with("", MediaKind::Image, 1).media, mixed.media.clone()] {
-        let post = Publication { media, settings: slots(1), ..mixed.clone() };
+        let post = PublishRequest { media, settings: slots(1), ..mixed.clone() };
         let page = actor.shown(&actor.publish(&post).await.on("publish")).await;
         assert!(!page.contains("Title of picture"), "{page}");
     }
-    let wrong = Publication {
+    let wrong = PublishRequest {
         media: actor.post_with("", MediaKind::Image, 2).media,
         settings: json!({ "carousel_slots": [{ "link": "example.com" }] }),
         ..mixed

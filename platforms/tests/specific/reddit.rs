@@ -6,8 +6,8 @@ use crate::trials::{self, singles};
 use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{
-    Checkpoint, Committed, Edit, Found, Located, MediaKind, Prepared, Publication,
-    check::{Draft, Severity, check},
+    Checkpoint, Committed, Edit, Found, Located, MediaKind, Prepared, PublishRequest,
+    check::{ContainerContent, Severity, check},
 };
 use proptest::{
     strategy::{Strategy, ValueTree},
@@ -594,11 +594,11 @@ async fn the_limit_of_a_text_counts_what_is_sent() {
             ("markdown", "*".repeat(max + 1), false),
             ("plain", "a".repeat(max), true),
         ] {
-            let drafts = ["A title", &text].map(|text| Draft { text, media: &[] });
+            let contents = ["A title", &text].map(|text| ContainerContent { text, media: &[] });
             let settings = json!({ "title": "A title", "text_format": format });
-            let drafts = if position == 0 { &drafts[1..] } else { &drafts[..] };
+            let contents = if position == 0 { &contents[1..] } else { &contents[..] };
             let codes: Vec<_> =
-                check(reddit, drafts, &settings).into_iter().map(|issue| issue.code).collect();
+                check(reddit, contents, &settings).into_iter().map(|issue| issue.code).collect();
             let expected: &[&str] = if is_taken { &[] } else { &["text_too_long"] };
             assert_eq!(codes, expected, "{position} {format} {}", text.len());
         }
@@ -629,7 +629,7 @@ async fn crossposted(actor: &Actor, parent: &str) -> Vec<String> {
 }
 
 /// Prepares and commits, and returns the checkpoint of what is not complete yet.
-async fn begun(actor: &Actor, post: &Publication) -> Checkpoint {
+async fn begun(actor: &Actor, post: &PublishRequest) -> Checkpoint {
     let at = actor.prepare(post).await.on("prepare");
     match actor.commit(post, &at).await.on("commit") {
         Committed::Accepted { at, .. } => at,
@@ -638,7 +638,11 @@ async fn begun(actor: &Actor, post: &Publication) -> Checkpoint {
 }
 
 /// Looks a post up until the result is final, and returns it with what its owner is told and the last checkpoint.
-async fn followed(actor: &Actor, post: &Publication, at: Checkpoint) -> (Located, Vec<String>, Checkpoint) {
+async fn followed(
+    actor: &Actor,
+    post: &PublishRequest,
+    at: Checkpoint,
+) -> (Located, Vec<String>, Checkpoint) {
     let keep = Kept::default();
     let located = actor.settle_in(&keep, post, &at).await.on("settle");
     (located, keep.notes(), keep.last().unwrap_or(at))
@@ -651,8 +655,9 @@ async fn arm(world: &World, word: &str) {
     assert!(armed.status().as_u16() < 400, "{}", armed.status());
 }
 
-fn codes(actor: &Actor, post: &Publication) -> Vec<String> {
-    let issues = check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &post.settings);
+fn codes(actor: &Actor, post: &PublishRequest) -> Vec<String> {
+    let issues =
+        check(actor.platform, &[ContainerContent { text: &post.text, media: &post.media }], &post.settings);
     issues.into_iter().map(|issue| issue.code).collect()
 }
 
@@ -719,7 +724,7 @@ async fn a_lost_crosspost_is_found_by_what_it_crossposts() {
     let mut other = lost.clone();
     other.settings["crosspost"] = json!(sources[1]);
     let link = json!({ "subreddit": "test", "url": "https://example.com" });
-    let link = Publication { settings: link, ..lost.clone() };
+    let link = PublishRequest { settings: link, ..lost.clone() };
     for post in [other, link] {
         let at = actor.prepare(&post).await.on("prepare");
         assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Absent);
@@ -796,7 +801,7 @@ async fn a_lost_crosspost_is_found_or_told_and_never_repeated() {
         arm(&world, word).await;
         let keep = Kept::default();
         let now = crate::fixtures::clock();
-        let first = Publication { commit_begun_at: Some(now), ..post.clone() };
+        let first = PublishRequest { commit_begun_at: Some(now), ..post.clone() };
         let located = actor.session(&keep).locate(&first, &at).await.on(word);
         assert!(matches!(located, Located::Processing { .. }), "{word}: {located:?}");
         let (located, notes, _) = followed(&actor, &post, keep.last().expect("a checkpoint")).await;
@@ -808,7 +813,7 @@ async fn a_lost_crosspost_is_found_or_told_and_never_repeated() {
     let at = begun(&actor, &post).await;
     arm(&world, "drop").await;
     let keep = Kept::default();
-    let first = Publication { commit_begun_at: Some(crate::fixtures::clock()), ..post.clone() };
+    let first = PublishRequest { commit_begun_at: Some(crate::fixtures::clock()), ..post.clone() };
     actor.session(&keep).locate(&first, &at).await.on("dropped");
     let mut at = keep.last().expect("a checkpoint");
     at.0["crossposts"][0]["begun_at"] = json!(crate::fixtures::clock() - chrono::TimeDelta::minutes(3));
@@ -833,7 +838,7 @@ async fn a_worker_whose_clock_is_ahead_crossposts_once() {
     // One look looks twice: by its own time, and by the platform's.
     let begun_at = Some((actor.now)());
     let keep = Kept::default();
-    let post = Publication { commit_begun_at: begun_at, ..post };
+    let post = PublishRequest { commit_begun_at: begun_at, ..post };
     let located = actor.session(&keep).locate(&post, &at).await.on("locate");
     let Located::Live(found) = located else { panic!("{located:?}") };
     assert_eq!(crossposted(&actor, found.id()).await, ["pics", "news"]);
@@ -854,7 +859,7 @@ async fn crossposts_follow_only_the_post_of_this_very_call() {
     let mut post = actor.post("Another title");
     post.settings = lost.settings.clone();
     let at = begun(&actor, &post).await;
-    let restored = Publication { is_restored: true, ..post.clone() };
+    let restored = PublishRequest { is_restored: true, ..post.clone() };
     let (located, notes, _) = followed(&actor, &restored, at.clone()).await;
     assert!(matches!(located, Located::Live(Found::ByText(_))) && notes.len() == 1, "{located:?} {notes:?}");
     // What is frozen, stopped or deleted is not crossposted.
@@ -873,7 +878,7 @@ async fn a_throttled_crosspost_waits() {
     let at = begun(&actor, &post).await;
     let keep = Kept::default();
     actor.set(&json!({ "limits": { "reddit.posts": 0 } })).await;
-    let first = Publication { commit_begun_at: Some(crate::fixtures::clock()), ..post.clone() };
+    let first = PublishRequest { commit_begun_at: Some(crate::fixtures::clock()), ..post.clone() };
     let located = actor.session(&keep).locate(&first, &at).await.on("throttled");
     let Located::Processing { poll_after } = located else { panic!("{located:?}") };
     assert!(
@@ -882,7 +887,7 @@ async fn a_throttled_crosspost_waits() {
     );
     assert_eq!(keep.notes(), [""; 0]);
     // Too long: it is told.
-    let late = Publication {
+    let late = PublishRequest {
         commit_begun_at: Some(crate::fixtures::clock() - chrono::TimeDelta::minutes(15)),
         ..post.clone()
     };
@@ -899,7 +904,7 @@ async fn a_wrong_crosspost_is_told_before() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
     let post = actor.post("A title");
-    let with = |settings: Value| codes(&actor, &Publication { settings, ..post.clone() });
+    let with = |settings: Value| codes(&actor, &PublishRequest { settings, ..post.clone() });
     let id = "4bbe4b";
     for (settings, expected) in [
         (json!({ "crosspost": id }), vec![]),
@@ -925,9 +930,9 @@ async fn a_wrong_crosspost_is_told_before() {
     wordy.settings = json!({ "crosspost": id });
     assert_eq!(codes(&actor, &wordy), ["text_not_shown"]);
     let pictured =
-        Publication { settings: json!({ "crosspost": id }), ..actor.post_with("A", MediaKind::Image, 1) };
+        PublishRequest { settings: json!({ "crosspost": id }), ..actor.post_with("A", MediaKind::Image, 1) };
     assert_eq!(codes(&actor, &pictured), ["settings_conflict"]);
-    let blank = Publication { text: String::new(), settings: json!({ "crosspost": id }), ..post.clone() };
+    let blank = PublishRequest { text: String::new(), settings: json!({ "crosspost": id }), ..post.clone() };
     assert_eq!(codes(&actor, &blank), ["content_required"]);
 }
 

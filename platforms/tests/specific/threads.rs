@@ -7,7 +7,7 @@ use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{
     Checkpoint, MediaKind, Prepared,
-    check::{Draft, check},
+    check::{ContainerContent, check},
 };
 use serde_json::json;
 use std::time::Duration;
@@ -196,7 +196,7 @@ async fn links_exclude_each_other_and_count_without_their_scheme() {
         let mut post = actor.post(text);
         post.settings = settings.clone();
         assert_eq!(actor.publish(&post).await.expect_err(text).code, rejected(400), "{text}");
-        let found = check(actor.platform, &[Draft { text, media: &[] }], &settings);
+        let found = check(actor.platform, &[ContainerContent { text, media: &[] }], &settings);
         let found: Vec<_> = found.iter().map(|issue| issue.code.as_str()).collect();
         assert_eq!(found, [code], "{text}");
     }

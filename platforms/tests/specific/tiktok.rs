@@ -7,8 +7,8 @@ use chrono::TimeDelta;
 use domain::{ErrorCode, Holds};
 use libtest_mimic::Trial;
 use platforms::{
-    Committed, Feature, Located, MediaKind, Publication,
-    check::{AccountKind, Draft, Severity, check, check_for},
+    Committed, Feature, Located, MediaKind, PublishRequest,
+    check::{AccountKind, ContainerContent, Severity, check, check_for},
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -327,8 +327,12 @@ async fn an_unverified_domain_holds_photos_alone() {
 async fn photos_have_sizes_and_texts_of_their_own() {
     let world = World::start().await;
     let actor = audited(&world).await;
-    let checked = |post: &Publication| {
-        let issues = check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &post.settings);
+    let checked = |post: &PublishRequest| {
+        let issues = check(
+            actor.platform,
+            &[ContainerContent { text: &post.text, media: &post.media }],
+            &post.settings,
+        );
         let (errors, warnings): (Vec<_>, Vec<_>) =
             issues.into_iter().partition(|issue| issue.severity == Severity::Error);
         let codes = |issues: Vec<platforms::check::Issue>| -> Vec<String> {
@@ -378,7 +382,7 @@ async fn a_post_that_tiktok_gave_up_is_posted_again() {
     // The response is lost, and with it the checkpoint.
     actor.commit(&post, &at).await.on("commit");
     assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Absent);
-    let again = Publication { commit_begun_at: Some(clock()), ..post.clone() };
+    let again = PublishRequest { commit_begun_at: Some(clock()), ..post.clone() };
     let fresh = actor.prepare_from(&again, at.clone()).await.on("again");
     assert_ne!(fresh.0["publish"], at.0["publish"]);
     let committed = actor.commit(&again, &fresh).await.on("commit");
@@ -498,7 +502,7 @@ async fn settings_that_the_inbox_does_not_take_are_told() {
             "brand_content_toggle": false, "brand_organic_toggle": true, "is_aigc": true, "title": "A title",
             "photo_cover_index": 0, "auto_add_music": true,
         });
-        let issues = check(actor.platform, &[Draft { text, media: &post.media }], &settings);
+        let issues = check(actor.platform, &[ContainerContent { text, media: &post.media }], &settings);
         let last = |issue: &platforms::check::Issue| issue.path.last()?.as_str().map(str::to_owned);
         issues
             .iter()
@@ -537,7 +541,7 @@ async fn settings_that_the_inbox_does_not_take_are_told() {
     // Nobody has to choose who sees it.
     let settings = json!({ "post_mode": "MEDIA_UPLOAD" });
     let post = actor.post("");
-    let issues = check(actor.platform, &[Draft { text: "", media: &post.media }], &settings);
+    let issues = check(actor.platform, &[ContainerContent { text: "", media: &post.media }], &settings);
     let codes: Vec<_> = issues.iter().map(|issue| issue.code.as_str()).collect();
     assert_eq!(codes, ["post_waits_in_inbox"]);
 }
@@ -639,10 +643,10 @@ async fn each_post_mode_needs_its_own_scope() {
         for kind in [MediaKind::Video, MediaKind::Image] {
             let before = actor.accepted().await;
             let mut post = actor.post_with("a post", kind, 1);
-            let errors = |post: &Publication| -> Vec<String> {
+            let errors = |post: &PublishRequest| -> Vec<String> {
                 let kind = AccountKind { account_type: "profile", scopes: granted };
-                let drafts = [Draft { text: &post.text, media: &post.media }];
-                let issues = check_for(actor.platform, kind, &drafts, &post.settings).into_iter();
+                let contents = [ContainerContent { text: &post.text, media: &post.media }];
+                let issues = check_for(actor.platform, kind, &contents, &post.settings).into_iter();
                 let errors = issues.filter(|issue| issue.severity == Severity::Error);
                 errors.map(|issue| format!("{} {}", issue.code, issue.message)).collect()
             };
@@ -674,7 +678,8 @@ async fn a_cover_is_a_frame_of_the_video() {
         let settings = json!({
             "video_cover_timestamp_ms": at, "privacy_level": "SELF_ONLY", "post_mode": mode,
         });
-        let issues = check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &settings);
+        let issues =
+            check(actor.platform, &[ContainerContent { text: &post.text, media: &post.media }], &settings);
         let of_cover =
             issues.into_iter().filter(|issue| issue.path.last() == Some(&json!("video_cover_timestamp_ms")));
         of_cover.map(|issue| (issue.severity, issue.code)).collect()

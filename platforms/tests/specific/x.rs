@@ -5,7 +5,7 @@ use crate::fixtures::{Actor, Kept, Named, World, pause};
 use crate::trials::{self, singles};
 use domain::failure::ErrorCode;
 use libtest_mimic::Trial;
-use platforms::{Checkpoint, Collection, Located, MediaKind, Prepared, Publication, check};
+use platforms::{Checkpoint, Collection, Located, MediaKind, Prepared, PublishRequest, check};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -68,8 +68,8 @@ async fn upright_and_full_hd_videos_are_published() {
     for (width, height) in [(720, 1280), (1080, 1920), (1920, 1080)] {
         let mut post = actor.post_with("from a phone", MediaKind::Video, 1);
         (post.media[0].width, post.media[0].height) = (Some(width), Some(height));
-        let draft = check::Draft { text: &post.text, media: &post.media };
-        assert_eq!(check::check(actor.platform, &[draft], &json!({})), [], "{width}x{height}");
+        let content = check::ContainerContent { text: &post.text, media: &post.media };
+        assert_eq!(check::check(actor.platform, &[content], &json!({})), [], "{width}x{height}");
         actor.publish(&post).await.on("publish");
     }
 }
@@ -142,9 +142,9 @@ async fn a_premium_account_publishes_long_texts() {
     assert_eq!(types, ["profile", "premium"]);
     let text = format!("{} #sandbox-lost-reply https://example.com <end>", "long text ".repeat(200));
     let errors = |text: &str, account_type: &str| {
-        let draft = check::Draft { text, media: &[] };
+        let content = check::ContainerContent { text, media: &[] };
         let account = check::AccountKind { account_type, scopes: &[] };
-        check::check_for(platform, account, &[draft], &json!({})).len()
+        check::check_for(platform, account, &[content], &json!({})).len()
     };
     assert_eq!((errors(&text, "profile"), errors(&text, "premium")), (1, 0));
     assert_eq!(errors(&"a".repeat(25_001), "premium"), 1);
@@ -155,8 +155,8 @@ async fn a_premium_account_publishes_long_texts() {
         ("unknown", 25_001, check::Severity::Error),
     ] {
         let (text, account) = ("a".repeat(length), check::AccountKind { account_type, scopes: &[] });
-        let draft = check::Draft { text: &text, media: &[] };
-        let issues = check::check_for(platform, account, &[draft], &json!({}));
+        let content = check::ContainerContent { text: &text, media: &[] };
+        let issues = check::check_for(platform, account, &[content], &json!({}));
         assert_eq!(
             issues.iter().map(|issue| issue.severity).collect::<Vec<_>>(),
             [severity],
@@ -192,8 +192,8 @@ async fn a_longer_video_is_for_x_to_decide() {
         post.media[0] = actor.lasting(&post.media[0], seconds);
         let account_type = actor.identities().await.on(name).remove(0).profile.account_type;
         let account = check::AccountKind { account_type: &account_type, scopes: &[] };
-        let draft = check::Draft { text: &post.text, media: &post.media };
-        let issues = check::check_for(platform, account, &[draft], &json!({}));
+        let content = check::ContainerContent { text: &post.text, media: &post.media };
+        let issues = check::check_for(platform, account, &[content], &json!({}));
         let issues: Vec<_> = issues.iter().map(|issue| (issue.severity, issue.code.as_str())).collect();
         assert_eq!(issues, told, "{seconds} s by {name}");
         let ended = actor.publish(&post).await;
@@ -304,12 +304,14 @@ const WEBVTT: &str = "WEBVTT\n\n00:01.000 --> 00:02.500\nHallo\n";
 /// Returns severity, code and path below the platform's settings of each issue.
 fn told(
     actor: &Actor,
-    containers: &[&Publication],
+    containers: &[&PublishRequest],
     settings: &Value,
 ) -> Vec<(check::Severity, String, Value)> {
-    let drafts: Vec<_> =
-        containers.iter().map(|post| check::Draft { text: &post.text, media: &post.media }).collect();
-    let issues = check::check(actor.platform, &drafts, settings);
+    let contents: Vec<_> = containers
+        .iter()
+        .map(|post| check::ContainerContent { text: &post.text, media: &post.media })
+        .collect();
+    let issues = check::check(actor.platform, &contents, settings);
     issues.into_iter().map(|issue| (issue.severity, issue.code, json!(issue.path[2..]))).collect()
 }
 
@@ -338,8 +340,8 @@ async fn a_warning_covers_all_media_of_a_thread() {
         (check::Severity::Warning, "setting_not_used".to_owned(), json!(["sensitive_media_warning"]));
     assert_eq!(told(&actor, &[&text], &warned), std::slice::from_ref(&refused));
     assert_eq!(told(&actor, &[&text, &reply], &warned), []);
-    let draft = check::Draft { text: "a reply", media: &[] };
-    let issues = check::check_reply(actor.platform, check::AccountKind::default(), &[draft], &warned);
+    let content = check::ContainerContent { text: "a reply", media: &[] };
+    let issues = check::check_reply(actor.platform, check::AccountKind::default(), &[content], &warned);
     assert_eq!(issues.iter().map(|issue| &*issue.code).collect::<Vec<_>>(), ["setting_not_used"]);
     assert_eq!(told(&actor, &[&text], &json!({ "sensitive_media_warning": [] })).len(), 1);
     let unknown = told(&actor, &[&post], &json!({ "sensitive_media_warning": ["🔞"] }));

@@ -8,7 +8,7 @@ use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{
     Checkpoint, Committed, Feature, Located, MediaKind,
-    check::{AccountKind, Draft, Severity, check, check_for},
+    check::{AccountKind, ContainerContent, Severity, check, check_for},
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -67,21 +67,24 @@ async fn an_app_that_only_uploads_connects_and_publishes() {
 
     let mut post = actor.post_with("uploaded only", MediaKind::Image, 1);
     post.settings = json!({ "madeForKids": false });
-    let drafts = [Draft { text: &post.text, media: &post.media }, Draft { text: "first", media: &[] }];
-    let codes = |settings: &Value, drafts: &[Draft<'_>]| -> Vec<(Severity, String)> {
+    let contents = [
+        ContainerContent { text: &post.text, media: &post.media },
+        ContainerContent { text: "first", media: &[] },
+    ];
+    let codes = |settings: &Value, contents: &[ContainerContent<'_>]| -> Vec<(Severity, String)> {
         let kind = AccountKind { account_type: "channel", scopes: &granted };
-        let issues = check_for(actor.platform, kind, drafts, settings).into_iter();
+        let issues = check_for(actor.platform, kind, contents, settings).into_iter();
         issues.map(|issue| (issue.severity, issue.code)).collect()
     };
-    assert_eq!(codes(&post.settings, &drafts[..1]), []);
-    assert_eq!(codes(&post.settings, &drafts), [(Severity::Warning, "replies_not_supported".to_owned())]);
+    assert_eq!(codes(&post.settings, &contents[..1]), []);
+    assert_eq!(codes(&post.settings, &contents), [(Severity::Warning, "replies_not_supported".to_owned())]);
     let captions = json!([{ "language": "en", "content": "1\n00:00:00,000 --> 00:00:01,000\nhi\n" }]);
     for needy in
         [json!({ "playlist": "PL1" }), json!({ "playlists": ["PL1"] }), json!({ "captions": captions })]
     {
         let mut settings = needy.clone();
         settings["madeForKids"] = json!(false);
-        let found = codes(&settings, &drafts[..1]);
+        let found = codes(&settings, &contents[..1]);
         assert!(found.contains(&(Severity::Error, "scope_missing".to_owned())), "{needy}: {found:?}");
     }
     let id = actor.publish(&post).await.on("publish");
@@ -106,8 +109,8 @@ async fn made_for_kids_is_asked_for() {
         (json!({ "madeForKids": true }), false),
         (json!({ "selfDeclaredMadeForKids": false }), false),
     ] {
-        let drafts = [Draft { text: &post.text, media: &post.media }];
-        let issues = check(actor.platform, &drafts, &settings);
+        let contents = [ContainerContent { text: &post.text, media: &post.media }];
+        let issues = check(actor.platform, &contents, &settings);
         let found = issues.iter().any(|issue| {
             issue.code == "setting_not_chosen"
                 && issue.severity == Severity::Warning
@@ -162,11 +165,11 @@ async fn settings_are_applied_to_a_video() {
 async fn invalid_settings_are_rejected_before_the_upload() {
     let world = World::start().await;
     let actor = actor(&world, "youtube");
-    let checked = |post: &platforms::Publication, comment: Option<&str>| -> Vec<String> {
-        let main = Draft { text: &post.text, media: &post.media };
-        let drafts: Vec<_> =
-            [main].into_iter().chain(comment.map(|text| Draft { text, media: &[] })).collect();
-        let issues = check(actor.platform, &drafts, &post.settings).into_iter();
+    let checked = |post: &platforms::PublishRequest, comment: Option<&str>| -> Vec<String> {
+        let main = ContainerContent { text: &post.text, media: &post.media };
+        let contents: Vec<_> =
+            [main].into_iter().chain(comment.map(|text| ContainerContent { text, media: &[] })).collect();
+        let issues = check(actor.platform, &contents, &post.settings).into_iter();
         let issues = issues.filter(|issue| issue.code != "setting_not_chosen");
         issues.map(|issue| format!("{} {}", issue.code, issue.message)).collect()
     };
@@ -531,7 +534,11 @@ async fn invalid_captions_are_rejected_before_the_upload() {
     ] {
         let mut post = actor.post("a video");
         post.settings = json!({ "captions": captions, "madeForKids": false });
-        let issues = check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &post.settings);
+        let issues = check(
+            actor.platform,
+            &[ContainerContent { text: &post.text, media: &post.media }],
+            &post.settings,
+        );
         let found: Vec<_> =
             issues.iter().map(|issue| (issue.code.as_str(), json!(issue.path[3..]))).collect();
         assert_eq!(found, [("setting_invalid", path)], "{word}: {issues:?}");
@@ -540,7 +547,10 @@ async fn invalid_captions_are_rejected_before_the_upload() {
     let mut post = actor.post("a video");
     let captions = json!([english, { "language": "en", "name": "Slang", "content": WEBVTT }]);
     post.settings = json!({ "captions": captions, "madeForKids": false });
-    assert_eq!(check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &post.settings), []);
+    assert_eq!(
+        check(actor.platform, &[ContainerContent { text: &post.text, media: &post.media }], &post.settings),
+        []
+    );
     assert_eq!(actor.accepted().await, 0);
 }
 
@@ -810,7 +820,11 @@ async fn invalid_localizations_and_dates_are_rejected_before_the_upload() {
         let mut post = actor.post("a video");
         post.settings = settings;
         post.settings["madeForKids"] = json!(false);
-        let issues = check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &post.settings);
+        let issues = check(
+            actor.platform,
+            &[ContainerContent { text: &post.text, media: &post.media }],
+            &post.settings,
+        );
         let found: Vec<_> =
             issues.iter().map(|issue| (issue.code.as_str(), json!(issue.path[2..]))).collect();
         assert_eq!(found, [(code, path)], "{word}: {issues:?}");
@@ -820,7 +834,10 @@ async fn invalid_localizations_and_dates_are_rejected_before_the_upload() {
     let mut post = actor.post("a video");
     post.settings = with(json!({ "title": "é".repeat(100), "description": "é".repeat(2500) }));
     post.settings["madeForKids"] = json!(false);
-    assert_eq!(check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &post.settings), []);
+    assert_eq!(
+        check(actor.platform, &[ContainerContent { text: &post.text, media: &post.media }], &post.settings),
+        []
+    );
     actor.publish(&post).await.on("publish");
     assert_eq!(actor.accepted().await, 1);
 }

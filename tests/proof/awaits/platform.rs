@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use domain::{Failure, MediaKind, TargetId};
 use platforms::{
     Adapter, Auth, Checkpoint, Committed, Grant, Idempotency, Identity, Limits, Located, MediaLimit,
-    Prepared, Publication, Publisher, Publishing, Replies, Result, Session, TextLimit,
+    Prepared, PublishRequest, Publisher, Publishing, Replies, Result, Session, TextLimit,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -193,14 +193,14 @@ impl Script {
         self.published.iter().filter(|published| published.position == position).count()
     }
 
-    fn publish(&mut self, post: &Publication, is_listed: bool) -> String {
+    fn publish(&mut self, post: &PublishRequest, is_listed: bool) -> String {
         let (target, position, at) = (post.target, post.position, self.now());
         self.published.push(Published { target, position, at, is_listed });
         id(position, self.published.len() - 1)
     }
 
     /// Finds a post by its text, which is that of its position.
-    fn find(&self, post: &Publication) -> Option<String> {
+    fn find(&self, post: &PublishRequest) -> Option<String> {
         let is_shown = |(index, published): &(usize, &Published)| {
             published.position == post.position
                 && published.is_listed
@@ -212,7 +212,7 @@ impl Script {
     }
 
     /// Asks by the handle of an accepted call; `None` if it has none.
-    fn follow(&mut self, post: &Publication) -> Option<Located> {
+    fn follow(&mut self, post: &PublishRequest) -> Option<Located> {
         let key = (post.target, post.position);
         let accepted = self.accepted.get_mut(&key)?;
         let is_own = |published: &Published| (published.target, published.position) == key;
@@ -284,7 +284,7 @@ impl Publisher for Scripted {
         Ok(fresh)
     }
 
-    async fn prepare(&self, cx: &Session<'_>, _: &Publication, at: Checkpoint) -> Result<Prepared> {
+    async fn prepare(&self, cx: &Session<'_>, _: &PublishRequest, at: Checkpoint) -> Result<Prepared> {
         let script = script(cx);
         let (shape, meanwhile) = {
             let script = script.lock().unwrap();
@@ -310,7 +310,7 @@ impl Publisher for Scripted {
         Ok(Prepared::Ready(Checkpoint::of(&step)))
     }
 
-    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
+    async fn commit(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Committed> {
         let script = script(cx);
         script.lock().unwrap().commits += 1;
         travel().await;
@@ -396,11 +396,11 @@ impl Publisher for Scripted {
         answered
     }
 
-    fn commit_limit(&self, post: &Publication) -> Duration {
+    fn commit_limit(&self, post: &PublishRequest) -> Duration {
         if post.text == STALLED { Duration::ZERO } else { platforms::TIMEOUT }
     }
 
-    async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
+    async fn locate(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Located> {
         travel().await;
         let script = script(cx);
         let located = {
