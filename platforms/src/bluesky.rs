@@ -262,8 +262,8 @@ impl Publisher for Bluesky {
     /// Lists the identity that the session's server claims, if its document names that server and its handle
     /// resolves to it: a server may claim any identity.
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
-        let home = home(cx)?;
-        let me = me(cx, &home).await?;
+        let home = home_server(cx)?;
+        let me = session_account(cx, &home).await?;
         let document = Document::of(cx, &me.did).await?;
         document.admit(&home)?;
         let handle = document.handle(cx).await?;
@@ -295,7 +295,7 @@ impl Publisher for Bluesky {
 
     /// Makes one call only: the identity was verified when the account was connected.
     async fn health(&self, cx: &Session<'_>) -> Result<()> {
-        let me = me(cx, &home(cx)?).await?;
+        let me = session_account(cx, &home_server(cx)?).await?;
         is_account(cx, &me.did)
     }
 
@@ -304,16 +304,16 @@ impl Publisher for Bluesky {
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
         let mut refusal = None;
         if let Some(token) = cx.grant.refresh_token() {
-            let service = service(cx.grant)?;
+            let service = session_service(cx.grant)?;
             let address = format!("{service}/xrpc/com.atproto.server.refreshSession");
             let reply = cx.post(address).bearer(token).send_raw().await?;
             match reply.status.as_u16() {
                 200..=299 => {
                     let tokens: Tokens = reply.read_secrets()?;
                     // Only the entryway may move an account, to another of its servers.
-                    let moved = endpoint(&tokens.did_doc).filter(|_| service == SERVICE);
-                    let pds = moved.map(public).transpose()?;
-                    return granted(cx, tokens, pds);
+                    let moved = pds_endpoint(&tokens.did_doc).filter(|_| service == SERVICE);
+                    let pds = moved.map(public_origin).transpose()?;
+                    return grant_of(cx, tokens, pds);
                 }
                 // Refused: the password may still create a new session.
                 400..=407 | 409..=424 | 426..=428 | 430..=499 if reply.body.is_object() => {
@@ -332,7 +332,7 @@ impl Publisher for Bluesky {
             });
         };
         let service = match named_service(cx.grant) {
-            Some(service) => public(service)?,
+            Some(service) => public_origin(service)?,
             None => service_of(cx, identifier).await?,
         };
         let reply = cx
@@ -346,7 +346,7 @@ impl Publisher for Bluesky {
                 let tokens: Tokens = reply.read_secrets()?;
                 let document = Document::of(cx, &tokens.did).await?;
                 document.admit(&service)?;
-                granted(cx, tokens, Some(document.pds))
+                grant_of(cx, tokens, Some(document.pds))
             }
             _ if says_one_of(&reply, &REFUSED_LOGIN) => Err(Failure::revoked(classify::message(&reply))),
             _ => Err(unlisted(cx, reply)),
@@ -355,7 +355,7 @@ impl Publisher for Bluesky {
 
     async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
         let Some(token) = cx.grant.refresh_token.as_deref() else { return Ok(()) };
-        let address = format!("{}/xrpc/com.atproto.server.deleteSession", service(cx.grant)?);
+        let address = format!("{}/xrpc/com.atproto.server.deleteSession", session_service(cx.grant)?);
         match cx.post(address).bearer(token).send_ok().await {
             // The session has expired already.
             Err(failure) if failure.code == ErrorCode::TokenExpired => Ok(()),
@@ -370,7 +370,7 @@ impl Publisher for Bluesky {
     async fn look_up(&self, cx: &Session<'_>, subject: &Subject, found: &mut Findings) -> Result<()> {
         let settings: Settings = schema::read(&subject.settings)?;
         if let Some(quote) = &settings.quote
-            && quoted(cx, &home(cx)?, quote).await?.is_none()
+            && quoted_post(cx, &home_server(cx)?, quote).await?.is_none()
         {
             found.error(look_up::NOT_FOUND, "quote", &format!("has no post {quote} to quote"));
         }
@@ -378,7 +378,7 @@ impl Publisher for Bluesky {
     }
 
     async fn prepare(&self, cx: &Session<'_>, post: &PublishRequest, at: Checkpoint) -> Result<Prepared> {
-        let home = home(cx)?;
+        let home = home_server(cx)?;
         let mut step: Step = at.read()?;
         // Feeds sort by this time, so it is the publishing time. Fixed, so that a repeated call is identical.
         step.created_at.get_or_insert((cx.now)());
@@ -395,28 +395,28 @@ impl Publisher for Bluesky {
         let settings: Settings = post.settings()?;
         if let (None, None, Some(quote)) = (&post.reply_to, &step.quote, &settings.quote) {
             let missing = || Failure::rejected(404, format!("the quoted post {quote} does not exist"));
-            step.quote = Some(quoted(cx, &home, quote).await?.ok_or_else(missing)?);
+            step.quote = Some(quoted_post(cx, &home, quote).await?.ok_or_else(missing)?);
             cx.save(&step).await?;
         }
         for span in facets::spans(&post.text) {
             if let Meaning::Mention(handle) = span.meaning
                 && !step.mentions.contains_key(&handle)
             {
-                let did = resolve(cx, &home, &handle).await?;
+                let did = resolve_handle(cx, &home, &handle).await?;
                 step.mentions.insert(handle, did);
                 cx.save(&step).await?;
             }
         }
         if post.reply_to.is_none() && !step.is_gated {
             // Before the post, so that nobody replies to it or quotes it meanwhile.
-            let gates = gates(cx, post, &settings, &step);
+            let gates = gate_records(cx, post, &settings, &step);
             step.is_gated = !gates.is_empty();
             for (collection, record) in gates {
                 cx.post(format!("{home}/xrpc/com.atproto.repo.putRecord"))
                     .json(&json!({
                         "repo": cx.account.network_unique_id,
                         "collection": collection,
-                        "rkey": key(post),
+                        "rkey": record_key(post),
                         "record": record,
                     }))
                     .send_ok()
@@ -436,14 +436,14 @@ impl Publisher for Bluesky {
 
     async fn commit(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Committed> {
         let step: Step = at.read()?;
-        let home = home(cx)?;
+        let home = home_server(cx)?;
         let record = record(post, &post.settings()?, &step);
         let reply = cx
             .post(format!("{home}/xrpc/com.atproto.repo.putRecord"))
             .json(&json!({
                 "repo": cx.account.network_unique_id,
                 "collection": POST,
-                "rkey": key(post),
+                "rkey": record_key(post),
                 "record": record,
                 // Only if the record does not exist yet.
                 "swapRecord": null,
@@ -451,7 +451,7 @@ impl Publisher for Bluesky {
             .send_raw()
             .await?;
         match reply.body["error"].as_str() {
-            Some("InvalidSwap") => match find(cx, &home, &key(post)).await? {
+            Some("InvalidSwap") => match find_record(cx, &home, &record_key(post)).await? {
                 Some(found) if is_same(&found.value, &record) => Ok(Committed::Live(found.uri)),
                 _ => Err(Failure::rejected(400, "another record has taken the key of this post")),
             },
@@ -469,7 +469,7 @@ impl Publisher for Bluesky {
 
     async fn locate(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Located> {
         let step: Step = at.read()?;
-        let found = find(cx, &home(cx)?, &key(post)).await?;
+        let found = find_record(cx, &home_server(cx)?, &record_key(post)).await?;
         Ok(match found {
             // Nothing else has the key, and without the checkpoint the blobs are unknown.
             Some(found)
@@ -489,7 +489,7 @@ impl Publisher for Bluesky {
 #[async_trait]
 impl Analytics for Bluesky {
     async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
-        match view(cx, id).await? {
+        match get_post(cx, id).await? {
             Some(post) => Ok(post.metrics()),
             None => Err(Failure::rejected(404, format!("post {id} is not there"))),
         }
@@ -536,7 +536,7 @@ impl History for Bluesky {
 /// <https://docs.bsky.app/docs/api/com-atproto-repo-list-records>
 async fn own_page(cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
     let did = cx.account.network_unique_id.as_str();
-    let home = home(cx)?;
+    let home = home_server(cx)?;
     let call = cx.get(format!("{home}/xrpc/com.atproto.repo.listRecords")).without_grant().query(&[
         ("repo", did),
         ("collection", POST),
@@ -563,8 +563,8 @@ async fn own_page(cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
 #[async_trait]
 impl Deletion for Bluesky {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
-        let rkey = parts(id)?.1;
-        cx.post(format!("{}/xrpc/com.atproto.repo.deleteRecord", home(cx)?))
+        let rkey = split_uri(id)?.1;
+        cx.post(format!("{}/xrpc/com.atproto.repo.deleteRecord", home_server(cx)?))
             .json(&json!({ "repo": cx.account.network_unique_id, "collection": POST, "rkey": rkey }))
             .send_ok()
             .await
@@ -602,16 +602,16 @@ fn named_service(grant: &Grant) -> Option<&str> {
 
 /// Returns the service of the account's session: the one that the user named, else the account's server as it was
 /// resolved for the session.
-fn service(grant: &Grant) -> Result<String> {
+fn session_service(grant: &Grant) -> Result<String> {
     match (named_service(grant), grant.extra["pds"].as_str()) {
-        (Some(service), _) => public(service),
-        (None, Some(pds)) => Ok(entrance(public(pds)?)),
+        (Some(service), _) => public_origin(service),
+        (None, Some(pds)) => Ok(login_service(public_origin(pds)?)),
         (None, None) => Ok(SERVICE.to_owned()),
     }
 }
 
 /// Returns the service that creates sessions for a server: Bluesky's own servers have a common one.
-fn entrance(pds: String) -> String {
+fn login_service(pds: String) -> String {
     let host = pds.rsplit("//").next().unwrap_or_default();
     if host.ends_with(".host.bsky.network") { SERVICE.to_owned() } else { pds }
 }
@@ -632,7 +632,7 @@ async fn service_of(cx: &Session<'_>, identifier: &str) -> Result<String> {
     };
     let Some(did) = did else { return Ok(SERVICE.to_owned()) };
     match Document::of(cx, &did).await {
-        Ok(document) => Ok(entrance(document.pds)),
+        Ok(document) => Ok(login_service(document.pds)),
         Err(failure) if failure.code.is_permanent() => Ok(SERVICE.to_owned()),
         Err(failure) => Err(failure),
     }
@@ -644,10 +644,10 @@ async fn identity_of(cx: &Session<'_>, handle: &str) -> Result<Option<String>> {
     if !is_name(handle) {
         return Ok(None);
     }
-    let seen = seen_identity(cx, handle).await;
+    let seen = resolve_in_view(cx, handle).await;
     match seen {
         Ok(found) => Ok(Some(found.did)),
-        Err(failure) => match told_identity(cx, handle).await {
+        Err(failure) => match resolve_at_host(cx, handle).await {
             Some(did) => Ok(Some(did)),
             None if failure.code.is_permanent() => Ok(None),
             None => Err(failure),
@@ -656,7 +656,7 @@ async fn identity_of(cx: &Session<'_>, handle: &str) -> Result<Option<String>> {
 }
 
 /// Resolves a handle in Bluesky's own view.
-async fn seen_identity(cx: &Session<'_>, handle: &str) -> Result<Did> {
+async fn resolve_in_view(cx: &Session<'_>, handle: &str) -> Result<Did> {
     cx.get(format!("{PUBLIC}/xrpc/com.atproto.identity.resolveHandle"))
         .without_grant()
         .query(&[("handle", handle)])
@@ -665,7 +665,7 @@ async fn seen_identity(cx: &Session<'_>, handle: &str) -> Result<Did> {
 }
 
 /// Resolves a handle at its host.
-async fn told_identity(cx: &Session<'_>, handle: &str) -> Option<String> {
+async fn resolve_at_host(cx: &Session<'_>, handle: &str) -> Option<String> {
     let reply =
         cx.get(format!("https://{handle}/.well-known/atproto-did")).without_grant().send_raw().await.ok()?;
     let did = reply.text.trim();
@@ -674,16 +674,16 @@ async fn told_identity(cx: &Session<'_>, handle: &str) -> Option<String> {
 
 /// Returns the server that holds the account's records, as its session named it; until then the service,
 /// which passes calls on.
-fn home(cx: &Session<'_>) -> Result<String> {
+fn home_server(cx: &Session<'_>) -> Result<String> {
     match cx.grant.extra["pds"].as_str() {
-        Some(pds) => public(pds),
-        None => service(cx.grant),
+        Some(pds) => public_origin(pds),
+        None => session_service(cx.grant),
     }
 }
 
 /// Returns the origin of an address that a user or their server gave: `https`, and a name to be resolved, so
 /// that the resolver judges where it leads.
-fn public(address: &str) -> Result<String> {
+fn public_origin(address: &str) -> Result<String> {
     let no = |why: &str| Failure::rejected(400, format!("{address} is no service of Bluesky: {why}"));
     let url = Url::parse(address).map_err(|error| no(&error.to_string()))?;
     if url.scheme() != "https" {
@@ -712,7 +712,7 @@ impl Document {
     ///
     /// `rejected_422` when the identity does not exist or names no public server.
     async fn of(cx: &Session<'_>, did: &str) -> Result<Self> {
-        let no = |why: &str| unproven(did, why);
+        let no = |why: &str| unverified(did, why);
         let address = match (did.strip_prefix("did:plc:"), did.strip_prefix("did:web:")) {
             (Some(id), _) if id.len() == 24 && id.bytes().all(|b| matches!(b, b'a'..=b'z' | b'2'..=b'7')) => {
                 format!("{DIRECTORY}/{did}")
@@ -730,8 +730,8 @@ impl Document {
         if body["id"] != did {
             return Err(no("its document is another's"));
         }
-        let pds = endpoint(&body).ok_or_else(|| no("its document names no server"))?;
-        let pds = public(pds).map_err(|failure| no(&failure.message))?;
+        let pds = pds_endpoint(&body).ok_or_else(|| no("its document names no server"))?;
+        let pds = public_origin(pds).map_err(|failure| no(&failure.message))?;
         let names = body["alsoKnownAs"].as_array().into_iter().flatten();
         // Only the first counts: any account may list another account's handle after it.
         let handle = names.filter_map(Value::as_str).find_map(|name| name.strip_prefix("at://"));
@@ -747,7 +747,7 @@ impl Document {
         if server == self.pds || server == SERVICE {
             return Ok(());
         }
-        Err(unproven(&self.did, &format!("its server is {}, not {server}", self.pds)))
+        Err(unverified(&self.did, &format!("its server is {}, not {server}", self.pds)))
     }
 
     /// Returns the handle, if it resolves to this identity: in Bluesky's own view (by DNS or HTTPS), or at the
@@ -757,15 +757,15 @@ impl Document {
     ///
     /// `rejected_422` when it resolves to another identity; the view's failure when the view is unavailable.
     async fn handle(self, cx: &Session<'_>) -> Result<String> {
-        let no = |why: &str| unproven(&self.did, why);
+        let no = |why: &str| unverified(&self.did, why);
         let Some(handle) = self.handle.as_deref().filter(|handle| is_name(handle)) else {
             return Err(no("its document names no handle"));
         };
-        let seen = seen_identity(cx, handle).await;
+        let seen = resolve_in_view(cx, handle).await;
         if seen.as_ref().is_ok_and(|found| found.did == self.did) {
             return Ok(handle.to_owned());
         }
-        if told_identity(cx, handle).await.is_some_and(|did| did == self.did) {
+        if resolve_at_host(cx, handle).await.is_some_and(|did| did == self.did) {
             return Ok(handle.to_owned());
         }
         match seen {
@@ -776,18 +776,18 @@ impl Document {
 }
 
 /// Returns the failure of an identity that could not be verified.
-fn unproven(did: &str, why: &str) -> Failure {
+fn unverified(did: &str, why: &str) -> Failure {
     Failure::rejected(422, format!("{did} can't be connected: {why}"))
 }
 
 /// Returns true for a bare host name, which may be put into an address.
 fn is_name(text: &str) -> bool {
     let url = Url::parse(&format!("https://{text}"));
-    url.is_ok_and(|url| url.host_str() == Some(text) && public(url.as_str()).is_ok())
+    url.is_ok_and(|url| url.host_str() == Some(text) && public_origin(url.as_str()).is_ok())
 }
 
 /// Returns the server that a document of an identity names.
-fn endpoint(document: &Value) -> Option<&str> {
+fn pds_endpoint(document: &Value) -> Option<&str> {
     let mut services = document["service"].as_array().into_iter().flatten();
     let pds = services.find(|service| service["id"].as_str().is_some_and(|id| id.ends_with("#atproto_pds")));
     pds?["serviceEndpoint"].as_str()
@@ -798,7 +798,7 @@ fn endpoint(document: &Value) -> Option<&str> {
 /// # Errors
 ///
 /// `rejected_403` when the account is deactivated, suspended or taken down: it has a session, but can't post.
-async fn me(cx: &Session<'_>, home: &str) -> Result<Me> {
+async fn session_account(cx: &Session<'_>, home: &str) -> Result<Me> {
     let me: Me = cx.get(format!("{home}/xrpc/com.atproto.server.getSession")).send().await?;
     if me.active == Some(false) {
         let status = me.status.as_deref().unwrap_or("inactive");
@@ -817,7 +817,7 @@ fn is_account(cx: &Session<'_>, did: &str) -> Result<()> {
 }
 
 /// Returns the grant of a session, with the account's server `pds` if it was just resolved.
-fn granted(cx: &Session<'_>, tokens: Tokens, pds: Option<String>) -> Result<Grant> {
+fn grant_of(cx: &Session<'_>, tokens: Tokens, pds: Option<String>) -> Result<Grant> {
     is_account(cx, &tokens.did)?;
     let mut extra = if cx.grant.extra.is_object() { cx.grant.extra.clone() } else { json!({}) };
     if let Some(pds) = pds {
@@ -896,13 +896,13 @@ fn language_tag(language: &str) -> String {
 }
 
 /// Returns the records that limit replies and quotes, by their collections. Deterministic for a post and a step.
-fn gates(
+fn gate_records(
     cx: &Session<'_>,
     post: &PublishRequest,
     settings: &Settings,
     step: &Step,
 ) -> Vec<(&'static str, Value)> {
-    let uri = format!("at://{}/{POST}/{}", cx.account.network_unique_id, key(post));
+    let uri = format!("at://{}/{POST}/{}", cx.account.network_unique_id, record_key(post));
     let at = step.created_at.unwrap_or(post.created_at).to_rfc3339_opts(SecondsFormat::Millis, true);
     let gate = |collection: &'static str, name: &str, rules: Value| {
         let mut record = json!({ "$type": collection, "post": uri, "createdAt": at });
@@ -931,9 +931,9 @@ fn gates(
 fn embed(post: &PublishRequest, settings: &Settings, step: &Step) -> Option<Value> {
     let link = settings.link.as_ref().filter(|_| post.reply_to.is_none());
     let media = match (post.media.first(), link) {
-        (Some(first), _) if first.kind != MediaKind::Image => Some(moving(first, step)),
-        (_, Some(link)) => Some(card(link, step)),
-        (Some(_), None) => Some(images(&post.media, step)),
+        (Some(first), _) if first.kind != MediaKind::Image => Some(video_embed(first, step)),
+        (_, Some(link)) => Some(link_card(link, step)),
+        (Some(_), None) => Some(images_embed(&post.media, step)),
         (None, None) => None,
     };
     match (&step.quote, media) {
@@ -948,7 +948,7 @@ fn embed(post: &PublishRequest, settings: &Settings, step: &Step) -> Option<Valu
 }
 
 /// Returns the embed of a link, with the post's image as its picture.
-fn card(link: &Card, step: &Step) -> Value {
+fn link_card(link: &Card, step: &Step) -> Value {
     let mut external = json!({
         "uri": link.url,
         "title": link.title.as_deref().unwrap_or_default(),
@@ -961,7 +961,7 @@ fn card(link: &Card, step: &Step) -> Value {
 }
 
 /// Returns the embed of the images: up to four side by side, more as a gallery.
-fn images(media: &[Media], step: &Step) -> Value {
+fn images_embed(media: &[Media], step: &Step) -> Value {
     let is_gallery = media.len() > 4;
     let items = media.iter().zip(&step.blobs).map(|(media, blob)| {
         let mut item =
@@ -984,7 +984,7 @@ fn images(media: &[Media], step: &Step) -> Value {
     }
 }
 
-fn moving(media: &Media, step: &Step) -> Value {
+fn video_embed(media: &Media, step: &Step) -> Value {
     let blob = step.blobs.first().map_or(&Value::Null, |blob| blob.ticket.value());
     let mut embed = json!({ "$type": "app.bsky.embed.video", "video": blob });
     if media.kind == MediaKind::Gif {
@@ -1015,23 +1015,23 @@ fn is_same(found: &Value, ours: &Value) -> bool {
 /// Returns the record key: a timestamp identifier, as the lexicon of posts demands, made from the target
 /// alone. Its microseconds are the target's millisecond and, below it, the position; its clock
 /// identifier is from the target's random bits. <https://atproto.com/specs/tid>
-fn key(post: &PublishRequest) -> String {
+fn record_key(post: &PublishRequest) -> String {
     const ALPHABET: &[u8; 32] = b"234567abcdefghijklmnopqrstuvwxyz";
     let TargetId(target) = post.target;
     let random = target.as_u128() as u64;
     // 11 positions at most, so the keys of 90 targets of one millisecond do not overlap.
     let below = (random >> 10) % 90 * 11 + u64::from(post.position) % 11;
-    let tid = ((millis(target) * 1000 + below) << 10 | (random & 0x3ff)) & (u64::MAX >> 1);
+    let tid = ((unix_millis(target) * 1000 + below) << 10 | (random & 0x3ff)) & (u64::MAX >> 1);
     (0..13).rev().map(|digit| ALPHABET[(tid >> (digit * 5)) as usize & 31] as char).collect()
 }
 
 /// Returns the timestamp of a UUID of version 7.
-fn millis(id: Uuid) -> u64 {
+fn unix_millis(id: Uuid) -> u64 {
     (id.as_u128() >> 80) as u64
 }
 
 /// Returns the repository and the record key of an `at://` address.
-fn parts(uri: &str) -> Result<(&str, &str)> {
+fn split_uri(uri: &str) -> Result<(&str, &str)> {
     let mut parts = uri.strip_prefix("at://").unwrap_or_default().split('/');
     match (parts.next(), parts.next(), parts.next(), parts.next()) {
         (Some(repo), Some(_), Some(rkey), None) if !repo.is_empty() && !rkey.is_empty() => Ok((repo, rkey)),
@@ -1040,12 +1040,12 @@ fn parts(uri: &str) -> Result<(&str, &str)> {
 }
 
 fn address(cx: &Session<'_>, id: &str) -> String {
-    let (repo, rkey) = parts(id).unwrap_or((&cx.account.network_unique_id, id));
+    let (repo, rkey) = split_uri(id).unwrap_or((&cx.account.network_unique_id, id));
     cx.transport.rewrite_url(&format!("https://bsky.app/profile/{repo}/post/{rkey}"))
 }
 
 /// Returns one of the account's own posts, read from the account's server.
-async fn find(cx: &Session<'_>, home: &str, rkey: &str) -> Result<Option<Found>> {
+async fn find_record(cx: &Session<'_>, home: &str, rkey: &str) -> Result<Option<Found>> {
     let reply = cx
         .get(format!("{home}/xrpc/com.atproto.repo.getRecord"))
         .query(&[("repo", cx.account.network_unique_id.as_str()), ("collection", POST), ("rkey", rkey)])
@@ -1059,30 +1059,30 @@ async fn find(cx: &Session<'_>, home: &str, rkey: &str) -> Result<Option<Found>>
 
 /// Returns a reply's reference to its parent: address and hash of the content.
 async fn strong_ref(cx: &Session<'_>, home: &str, uri: &str) -> Result<StrongRef> {
-    match find(cx, home, parts(uri)?.1).await? {
+    match find_record(cx, home, split_uri(uri)?.1).await? {
         Some(Found { uri, cid: Some(cid), .. }) => Ok(StrongRef { uri, cid }),
         _ => Err(Failure::rejected(404, format!("{uri}, which this replies to, is not there any more"))),
     }
 }
 
 /// Returns the reference to a quoted post, which may belong to any account; `None` if it does not exist.
-async fn quoted(cx: &Session<'_>, home: &str, quote: &str) -> Result<Option<StrongRef>> {
+async fn quoted_post(cx: &Session<'_>, home: &str, quote: &str) -> Result<Option<StrongRef>> {
     let uri = match quote.strip_prefix("https://bsky.app/profile/") {
         None => quote.to_owned(),
         Some(rest) => {
             let Some((actor, rkey)) = rest.split_once("/post/") else { return Ok(None) };
             let did = match actor.starts_with("did:") {
                 true => Some(actor.to_owned()),
-                false => resolve(cx, home, actor).await?,
+                false => resolve_handle(cx, home, actor).await?,
             };
             let Some(did) = did else { return Ok(None) };
             format!("at://{did}/{POST}/{rkey}")
         }
     };
-    Ok(view(cx, &uri).await?.map(|post| StrongRef { uri: post.uri, cid: post.cid }))
+    Ok(get_post(cx, &uri).await?.map(|post| StrongRef { uri: post.uri, cid: post.cid }))
 }
 
-async fn view(cx: &Session<'_>, uri: &str) -> Result<Option<View>> {
+async fn get_post(cx: &Session<'_>, uri: &str) -> Result<Option<View>> {
     let answer: Views = cx
         .get(format!("{PUBLIC}/xrpc/app.bsky.feed.getPosts"))
         .without_grant()
@@ -1093,7 +1093,7 @@ async fn view(cx: &Session<'_>, uri: &str) -> Result<Option<View>> {
 }
 
 /// Returns the identity behind a handle, or `None` when it can't be resolved.
-async fn resolve(cx: &Session<'_>, home: &str, handle: &str) -> Result<Option<String>> {
+async fn resolve_handle(cx: &Session<'_>, home: &str, handle: &str) -> Result<Option<String>> {
     let found: Result<Did> = cx
         .get(format!("{home}/xrpc/com.atproto.identity.resolveHandle"))
         .query(&[("handle", handle)])
@@ -1341,7 +1341,7 @@ mod tests {
 
     #[test]
     fn keys_are_timestamp_identifiers_in_the_order_of_the_thread() {
-        let key = |position| key(&PublishRequest { position, ..post("") });
+        let key = |position| record_key(&PublishRequest { position, ..post("") });
         let keys: Vec<_> = (0..10).map(key).collect();
         assert!(keys.is_sorted() && keys.iter().all(|key| key.len() == 13));
         let first = |key: &String| "234567abcdefghij".contains(&key[..1]);
@@ -1349,7 +1349,7 @@ mod tests {
         assert!(keys.iter().all(|key| key.chars().all(|c| "234567abcdefghijklmnopqrstuvwxyz".contains(c))));
         let mut all = keys.clone();
         all.dedup();
-        assert_eq!((all.len(), &keys[0]), (10, &self::key(&post("other text"))));
+        assert_eq!((all.len(), &keys[0]), (10, &record_key(&post("other text"))));
     }
 
     fn record_of(post: &PublishRequest, step: &Step) -> Value {
@@ -1503,16 +1503,16 @@ mod tests {
     }
 
     fn service_of_grant(grant: &Grant) -> String {
-        service(grant).expect("a public name")
+        session_service(grant).expect("a public name")
     }
 
     #[test]
     fn only_public_names_are_services() {
-        assert_eq!(public("https://pds.example.com/path").unwrap(), "https://pds.example.com");
+        assert_eq!(public_origin("https://pds.example.com/path").unwrap(), "https://pds.example.com");
         for address in
             ["http://pds.example.com", "https://127.0.0.1", "https://[::1]", "https://localhost", "no"]
         {
-            assert!(public(address).is_err(), "{address}");
+            assert!(public_origin(address).is_err(), "{address}");
         }
     }
 }

@@ -4,7 +4,9 @@
 //! large video is uploaded in parts, each of which may be repeated; a service that has no such upload gets it in one
 //! request. <https://github.com/bluesky-social/atproto/blob/main/lexicons/app/bsky/video/startUpload.json>
 
-use super::{BLOB_TTL, Blob, Bluesky, Parts, UploadedBlob, endpoint, home, me, public};
+use super::{
+    BLOB_TTL, Blob, Bluesky, Parts, UploadedBlob, home_server, pds_endpoint, public_origin, session_account,
+};
 use crate::{
     upload::{Begun, Processing, Sent, Upload, Uploaded},
     *,
@@ -34,7 +36,7 @@ impl Upload for Bluesky {
     type Ticket = Blob;
 
     async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<Blob>> {
-        let home = home(cx)?;
+        let home = home_server(cx)?;
         let blob = match media.kind {
             MediaKind::Image => {
                 let call = cx.post(format!("{home}/xrpc/com.atproto.repo.uploadBlob"));
@@ -42,9 +44,9 @@ impl Upload for Bluesky {
                 Blob::Ready(call.send::<UploadedBlob>().await?.blob)
             }
             MediaKind::Video | MediaKind::Gif => {
-                admit(cx, &home, media).await?;
+                check_upload_limits(cx, &home, media).await?;
                 if media.size_bytes >= LEAST_IN_PARTS
-                    && let Some(begun) = start(cx, &home, media).await
+                    && let Some(begun) = start_in_parts(cx, &home, media).await
                 {
                     return Ok(begun);
                 }
@@ -70,7 +72,7 @@ impl Upload for Bluesky {
         let start = part * parts.size_bytes;
         let end = (start + parts.size_bytes).min(media.size_bytes);
         let number = (part + 1).to_string();
-        let token = upload_token(cx, &home(cx)?).await?;
+        let token = upload_token(cx, &home_server(cx)?).await?;
         let reply = cx
             .post(format!("{VIDEO}/xrpc/app.bsky.video.uploadPart"))
             .query(&[("jobId", parts.job.as_str()), ("partNumber", number.as_str())])
@@ -96,7 +98,7 @@ impl Upload for Bluesky {
         upload: &mut Uploaded<Blob>,
     ) -> Result<Processing> {
         let Blob::Parts(parts) = &upload.ticket else { return Ok(Processing::Done) };
-        let token = upload_token(cx, &home(cx)?).await?;
+        let token = upload_token(cx, &home_server(cx)?).await?;
         let reply = cx
             .post(format!("{VIDEO}/xrpc/app.bsky.video.finishUpload"))
             .without_grant()
@@ -115,7 +117,7 @@ impl Upload for Bluesky {
         let reply = reply.into_result(cx.platform)?;
         // The same bytes may have been processed before, by another job.
         let job = reply.body["completedJobId"].as_str().unwrap_or(&parts.job).to_owned();
-        let status = self::job(&reply)?;
+        let status = read_job(&reply)?;
         upload.expires_at = Some((cx.now)() + BLOB_TTL);
         let (ticket, state) = match status.blob {
             Some(blob) => (Blob::Ready(blob), Processing::Done),
@@ -132,7 +134,7 @@ impl Upload for Bluesky {
         upload: &mut Uploaded<Blob>,
     ) -> Result<Processing> {
         let Blob::Job(job) = &upload.ticket else { return Ok(Processing::Done) };
-        Ok(match look(cx, job).await? {
+        Ok(match job_state(cx, job).await? {
             Job::Done(blob) => {
                 upload.ticket = Blob::Ready(blob);
                 upload.expires_at = Some((cx.now)() + BLOB_TTL);
@@ -145,8 +147,8 @@ impl Upload for Bluesky {
 }
 
 /// Asks the service whether the account may upload a video now.
-async fn admit(cx: &Session<'_>, home: &str, media: &Media) -> Result<()> {
-    let token = token(cx, home, VIDEO_DID, "app.bsky.video.getUploadLimits").await?;
+async fn check_upload_limits(cx: &Session<'_>, home: &str, media: &Media) -> Result<()> {
+    let token = service_token(cx, home, VIDEO_DID, "app.bsky.video.getUploadLimits").await?;
     let limits: UploadLimits = cx
         .get(format!("{VIDEO}/xrpc/app.bsky.video.getUploadLimits"))
         .without_grant()
@@ -167,9 +169,9 @@ async fn admit(cx: &Session<'_>, home: &str, media: &Media) -> Result<()> {
 }
 
 /// Begins an upload in parts; `None` if that fails for any reason, since the upload in one request has the last word.
-async fn start(cx: &Session<'_>, home: &str, media: &Media) -> Option<Begun<Blob>> {
+async fn start_in_parts(cx: &Session<'_>, home: &str, media: &Media) -> Option<Begun<Blob>> {
     let token = upload_token(cx, home).await.ok()?;
-    let request = json!({ "sizeBytes": media.size_bytes, "mimeType": media.mime, "name": name(media) });
+    let request = json!({ "sizeBytes": media.size_bytes, "mimeType": media.mime, "name": file_name(media) });
     let call = cx.post(format!("{VIDEO}/xrpc/app.bsky.video.startUpload")).without_grant().bearer(&token);
     let started: Result<Started> = call.json(&request).send().await;
     let Started { job_id, part_size_bytes, part_count, expires_at } = match started {
@@ -198,21 +200,21 @@ fn begin_again(reply: &Reply) -> Processing {
 }
 
 /// Returns the name of the file at the service.
-fn name(media: &Media) -> String {
+fn file_name(media: &Media) -> String {
     if media.filename.is_empty() { format!("{}.mp4", media.id) } else { media.filename.clone() }
 }
 
 /// Returns a token with which the service stores the result in the account's name: one for the account's server.
 async fn upload_token(cx: &Session<'_>, home: &str) -> Result<String> {
-    let pds = pds(cx, home).await?;
+    let pds = resolved_pds(cx, home).await?;
     let audience = format!("did:web:{}", pds.strip_prefix("https://").unwrap_or(&pds).replace(':', "%3A"));
-    token(cx, home, &audience, "com.atproto.repo.uploadBlob").await
+    service_token(cx, home, &audience, "com.atproto.repo.uploadBlob").await
 }
 
 /// Sends a video in one request.
 async fn upload_whole(cx: &Session<'_>, home: &str, media: &Media) -> Result<Blob> {
     let token = upload_token(cx, home).await?;
-    let name = name(media);
+    let name = file_name(media);
     let reply = cx
         .post(format!("{VIDEO}/xrpc/app.bsky.video.uploadVideo"))
         .query(&[("did", cx.account.network_unique_id.as_str()), ("name", name.as_str())])
@@ -224,7 +226,7 @@ async fn upload_whole(cx: &Session<'_>, home: &str, media: &Media) -> Result<Blo
     // The same bytes were uploaded before: the result of the first job is used.
     let exists = reply.status.as_u16() == 409 && reply.body["error"] == "already_exists";
     let reply = if exists { reply } else { reply.into_result(cx.platform)? };
-    let job = job(&reply)?;
+    let job = read_job(&reply)?;
     match job.blob {
         Some(blob) => Ok(Blob::Ready(blob)),
         None => Ok(Blob::Job(job.job_id)),
@@ -232,7 +234,7 @@ async fn upload_whole(cx: &Session<'_>, home: &str, media: &Media) -> Result<Blo
 }
 
 /// Returns the job in a response. The lexicon wraps it; the production service does not.
-fn job(reply: &Reply) -> Result<JobStatus> {
+fn read_job(reply: &Reply) -> Result<JobStatus> {
     let status = match &reply.body["jobStatus"] {
         Value::Null => &reply.body,
         wrapped => wrapped,
@@ -242,14 +244,14 @@ fn job(reply: &Reply) -> Result<JobStatus> {
     })
 }
 
-async fn look(cx: &Session<'_>, job_id: &str) -> Result<Job> {
+async fn job_state(cx: &Session<'_>, job_id: &str) -> Result<Job> {
     let reply = cx
         .get(format!("{VIDEO}/xrpc/app.bsky.video.getJobStatus"))
         .without_grant()
         .query(&[("jobId", job_id)])
         .reply()
         .await?;
-    let status = job(&reply)?;
+    let status = read_job(&reply)?;
     if let Some(blob) = status.blob {
         return Ok(Job::Done(blob));
     }
@@ -267,7 +269,7 @@ async fn look(cx: &Session<'_>, job_id: &str) -> Result<Job> {
 }
 
 /// Returns a token with which another service may make one kind of call in the account's name.
-async fn token(cx: &Session<'_>, home: &str, audience: &str, method: &str) -> Result<String> {
+async fn service_token(cx: &Session<'_>, home: &str, audience: &str, method: &str) -> Result<String> {
     let until = ((cx.now)() + SERVICE_TOKEN_TTL).timestamp().to_string();
     let granted: ServiceToken = cx
         .get(format!("{home}/xrpc/com.atproto.server.getServiceAuth"))
@@ -278,13 +280,13 @@ async fn token(cx: &Session<'_>, home: &str, audience: &str, method: &str) -> Re
 }
 
 /// Returns the account's own server; requests it if the grant does not contain it.
-async fn pds(cx: &Session<'_>, home: &str) -> Result<String> {
+async fn resolved_pds(cx: &Session<'_>, home: &str) -> Result<String> {
     if cx.grant.extra["pds"].is_string() {
         return Ok(home.to_owned());
     }
-    let me = me(cx, home).await?;
-    match endpoint(&me.did_doc) {
-        Some(pds) => public(pds),
+    let me = session_account(cx, home).await?;
+    match pds_endpoint(&me.did_doc) {
+        Some(pds) => public_origin(pds),
         None => Ok(home.to_owned()),
     }
 }
