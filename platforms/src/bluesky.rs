@@ -8,16 +8,21 @@ mod captions;
 mod video;
 
 use crate::{
-    check::{ContainerContent, Issue, Severity},
-    look_up::{Findings, Subject},
-    upload::Uploaded,
-    *,
+    AccountProfile, Adapter, AltTextLimit, Analytics, Auth, Cap, Checkpoint, Committed, Counted, Deletion,
+    Grant, History, Idempotency, Identity, Limits, Located, Media, MediaKind, MediaLimit, Metrics, Page,
+    Prepared, PublishRequest, Publisher, Publishing, RemotePost, Replies, Reply, Result, Session, Source,
+    TextLimit, Window,
+    check::{self, ContainerContent, Issue, Severity},
+    classify,
+    facets::{self, Meaning},
+    look_up::{self, Findings, Subject},
+    required, schema, text,
+    upload::{self, Uploaded},
 };
 use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use domain::{ErrorCode, Failure, TargetId};
-use facets::Meaning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -1312,6 +1317,7 @@ impl View {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ReplyTo;
 
     fn post(text: &str) -> PublishRequest {
         PublishRequest {

@@ -11,16 +11,20 @@ mod insights;
 mod pages;
 
 use crate::{
+    Adapter, AltTextLimit, Analytics, Auth, Call, Cap, Checkpoint, Code, CommentLimits, Committed, Counted,
+    Deletion, Edit, Editing, Feature, Grant, History, Idempotency, Identity, Limits, Located, Media,
+    MediaKind, MediaLimit, Metrics, Number, OAuth2, Page, Prepared, Preset, PublishRequest, Publisher,
+    Publishing, Refresh, RemotePost, Replies, Reply, Result, Session, Source, TextLimit, Window,
     check::{ContainerContent, Issue, Severity},
-    listing::Listing,
-    text::collapse_whitespace,
-    upload::{Begun, Processing, Sent, Upload, Uploaded},
-    *,
+    graph::{self, Fields, Insights, Listed, Made, MediaType},
+    listing::{self, Listing},
+    oauth, required, schema, storage,
+    text::{self, collapse_whitespace},
+    upload::{self, Begun, Processing, Sent, Upload, Uploaded},
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{ErrorCode, Failure};
-use graph::{Fields, Insights, Listed, Made, MediaType};
 use hmac::{Hmac, KeyInit, Mac};
 use regex::Regex;
 use reqwest::{
@@ -1381,6 +1385,7 @@ struct Story {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check;
     use uuid::Uuid;
 
     #[test]

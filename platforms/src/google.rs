@@ -5,7 +5,7 @@
 //! <https://developers.google.com/identity/protocols/oauth2/web-server>,
 //! <https://cloud.google.com/apis/design/errors>
 
-use crate::*;
+use crate::{Call, Reply, Result, Session, classify};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::Failure;
 use serde_json::Value;

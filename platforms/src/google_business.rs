@@ -11,9 +11,14 @@
 //! post's, and Google does not say whether it passed its review.
 
 use crate::{
+    AccountProfile, Adapter, Auth, Checkpoint, ClientAuth, Committed, Deletion, Edit, Editing, Feature,
+    History, Idempotency, Identity, Limits, Located, MediaKind, MediaLimit, Metrics, OAuth2, Options, Page,
+    Prepared, PublishRequest, Publisher, Publishing, RemotePost, Reply, Result, SelectOption, Session,
+    Source, TextLimit,
     check::{ContainerContent, Issue, Severity},
-    listing::{Listing, Search},
-    *,
+    fit, google,
+    listing::{self, Listing, Search},
+    pages, required, schema, text,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike, Utc};
@@ -1037,6 +1042,7 @@ impl LocalPost {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check;
 
     #[test]
     fn a_telephone_number_in_a_text_is_told() {

@@ -5,7 +5,10 @@
 //! Threads and Instagram publish by containers. A container is created, polled until it is finished, and can
 //! be published once, so its status shows the result of a lost call.
 
-use crate::*;
+use crate::{
+    Call, Checkpoint, Code, Committed, Encoding, Grant, LimitUsage, Located, Media, MediaKind, Page,
+    Prepared, PublishRequest, Publisher, Reply, Result, Session, classify, oauth, required,
+};
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{ErrorCode, Failure};

@@ -6,16 +6,21 @@
 //! response it is searched for among the post's comments.
 
 use crate::{
+    Account, AccountProfile, Adapter, AltTextLimit, Analytics, Auth, Cap, Checkpoint, Code, CommentLimits,
+    Committed, Content, Counted, Encoding, Feature, Grant, History, Idempotency, Identity, LimitUsage,
+    Limits, Located, Media, MediaKind, MediaLimit, Metrics, Number, OAuth2, Page, Prepared, Preset,
+    PublishRequest, Publisher, Publishing, Refresh, RemotePost, Replies, Reply, Result, ScopeSet, Session,
+    Shape, Source, TextLimit, Usage, Window,
     check::{ContainerContent, Issue, Severity},
-    graph::Containers,
-    listing::Listing,
-    text::{Bare, collapse_whitespace},
-    *,
+    fit,
+    graph::{self, Containers, Fields, Insights, Listed, Made, MediaType, Status},
+    listing::{self, Listing},
+    required, schema,
+    text::{self, Bare, collapse_whitespace},
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::Failure;
-use graph::{Fields, Insights, Listed, Made, MediaType, Status};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -998,6 +1003,7 @@ impl Comment {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{authorization, check};
 
     fn media(kind: &MediaKind) -> Media {
         Media {

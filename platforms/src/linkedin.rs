@@ -20,13 +20,18 @@ use self::{
     text::{little, message, plain},
 };
 use crate::{
-    check::{ContainerContent, Issue, Severity},
-    listing::Listing,
-    look_up::{Findings, Subject},
+    Adapter, AltTextLimit, Auth, Call, Checkpoint, ClientAuth, CommentLimits, Committed, Deletion, Edit,
+    Editing, Feature, Forms, History, Idempotency, Identity, Limits, Located, Media, MediaKind, MediaLimit,
+    OAuth2, Options, Page, Prepared, Preset, PublishRequest, Publisher, Publishing, RemotePost, Replies,
+    Reply, Result, SelectOption, Session, Source, TextLimit,
+    check::{self, ContainerContent, Issue, Severity},
+    classify,
+    listing::{self, Listing},
+    look_up::{self, Findings, Subject},
+    oauth, required, schema,
     text::collapse_whitespace,
     upload::{self, Uploaded},
-    versions::Month,
-    *,
+    versions::{self, Month},
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};

@@ -10,12 +10,18 @@
 //! owner sees. <https://developers.pinterest.com/docs/developer-tools/sandbox/>
 
 use crate::{
-    check::{ContainerContent, Issue, Severity},
-    listing::Listing,
-    look_up::{Findings, Subject},
+    AccountProfile, Adapter, AltTextLimit, Analytics, AppAccess, Auth, Call, Cap, Checkpoint, Committed,
+    Content, Counted, Deletion, Edit, Editing, Encoding, Feature, History, Idempotency, Identity, Limits,
+    Located, Media, MediaKind, MediaLimit, OAuth2, Options, Page, Prepared, PublishRequest, Publisher,
+    Publishing, RemotePost, Reply, Result, SelectOption, Session, Shape, Source, TextLimit, Window,
+    check::{self, ContainerContent, Issue, Severity},
+    classify, fit,
+    listing::{self, Listing},
+    look_up::{self, Findings, Subject},
+    pages, required, schema, storage,
     text::collapse_whitespace,
-    upload::{Begun, Processing, Sent, Upload, Uploaded},
-    *,
+    timeout_for,
+    upload::{self, Begun, Processing, Sent, Upload, Uploaded},
 };
 use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_STANDARD};

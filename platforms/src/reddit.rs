@@ -13,11 +13,16 @@ mod markdown;
 mod rules;
 
 use crate::{
+    AccountProfile, Adapter, Analytics, Auth, Call, Checkpoint, CommentLimits, Committed, Deletion, Edit,
+    Editing, Feature, History, Idempotency, Identity, LimitUsage, Limits, Located, Media, MediaKind,
+    MediaLimit, Number, OAuth2, Options, Page, Prepared, Preset, PublishRequest, Publisher, Publishing,
+    RemotePost, Replies, Reply, Result, SelectOption, Session, Source, TextLimit, Usage,
     check::{ContainerContent, Issue, Severity},
-    listing::{Listing, Search},
+    classify,
+    listing::{self, Listing, Search},
     look_up::{Findings, Subject},
-    upload::{Begun, Processing, Sent, Upload, Uploaded},
-    *,
+    pages, required, schema, socket, storage, text,
+    upload::{self, Begun, Processing, Sent, Upload, Uploaded},
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};

@@ -6,18 +6,22 @@
 //! expires, and can't be revoked by the API.
 
 use crate::{
+    AccountProfile, Adapter, AltTextLimit, Analytics, Auth, Cap, Checkpoint, Code, Committed, Counted,
+    Deletion, Encoding, Feature, Grant, History, Idempotency, Identity, LimitUsage, Limits, Located, Media,
+    MediaKind, MediaLimit, Metrics, Number, OAuth2, Page, Prepared, Preset, PublishRequest, Publisher,
+    Publishing, Refresh, RemotePost, Replies, Reply, Result, Session, Source, TextLimit, Usage, Window,
     check::{ContainerContent, Issue, Severity},
     facets::{self, Meaning},
-    graph::Containers,
-    listing::Listing,
-    look_up::{Findings, Subject},
-    text::Bare,
-    *,
+    fit,
+    graph::{self, Containers, Fields, Insights, Listed, Status},
+    listing::{self, Listing},
+    look_up::{self, Findings, Subject},
+    required, schema,
+    text::{self, Bare},
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::{ErrorCode, Failure};
-use graph::{Fields, Insights, Listed, Status};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -679,6 +683,7 @@ impl Post {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check;
     use domain::ErrorCode;
 
     #[test]

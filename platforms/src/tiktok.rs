@@ -10,10 +10,15 @@
 //! <https://developers.tiktok.com/doc/content-posting-api-reference-upload-video>.
 
 use crate::{
+    AccountProfile, Adapter, Analytics, Auth, Cap, Checkpoint, ClientAuth, Committed, Content, Counted,
+    Encoding, Feature, History, Idempotency, Identity, Limits, Located, Media, MediaKind, MediaLimit,
+    Metrics, Number, OAuth2, Options, Page, Prepared, Preset, PublishRequest, Publisher, Publishing,
+    RemotePost, Reply, Result, ScopeSet, SelectOption, Session, Source, TIMEOUT, TextLimit, Window,
     check::{ContainerContent, Issue, Severity},
-    listing::Listing,
-    look_up::{Findings, Subject},
-    *,
+    classify,
+    listing::{self, Listing},
+    look_up::{self, Findings, Subject},
+    oauth, required, schema, text, timeout_for,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};

@@ -8,11 +8,16 @@ mod captions;
 mod tags;
 
 use crate::{
+    AccountProfile, Adapter, AltTextLimit, Analytics, Auth, Call, Cap, Checkpoint, Collection, Committed,
+    Counted, Deletion, Encoding, Feature, Forms, History, Idempotency, Identity, Limits, Located, Media,
+    MediaKind, MediaLimit, Metrics, Number, OAuth2, Page, Prepared, PublishRequest, Publisher, Publishing,
+    RemotePost, Replies, Reply, Result, Session, Source, TextLimit, Window,
     check::{ContainerContent, Issue, Severity},
-    listing::Listing,
-    look_up::{Findings, Subject},
-    upload::{Begun, Processing, Sent, Upload, Uploaded},
-    *,
+    classify,
+    listing::{self, Listing},
+    look_up::{self, Findings, Subject},
+    required, schema, storage, text,
+    upload::{self, Begun, Processing, Sent, Upload, Uploaded},
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -1068,6 +1073,7 @@ impl Tweet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ReplyTo;
     use domain::ErrorCode;
 
     fn failure(reply: Reply) -> Failure {

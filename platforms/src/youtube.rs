@@ -12,10 +12,16 @@ mod playlists;
 
 use self::{captions::Caption, localizations::Localization};
 use crate::{
+    AccountProfile, Adapter, Analytics, Auth, Cap, Checkpoint, ClientAuth, CommentLimits, Committed, Content,
+    Counted, Deletion, Edit, Editing, Feature, History, Idempotency, Identity, Limits, Located, Media,
+    MediaKind, MediaLimit, Metrics, Number, OAuth2, Options, Page, Prepared, Preset, PublishRequest,
+    Publisher, Publishing, RemotePost, Replies, Reply, Result, ScopeSet, SelectOption, Session, Source,
+    TIMEOUT, TextLimit, Window,
     check::{ContainerContent, Issue, Severity},
-    listing::Listing,
-    look_up::{Findings, Subject},
-    *,
+    google,
+    listing::{self, Listing},
+    look_up::{self, Findings, Subject},
+    pages, required, schema, text, timeout_for,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};

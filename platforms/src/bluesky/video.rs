@@ -8,8 +8,8 @@ use super::{
     BLOB_TTL, Blob, Bluesky, Parts, UploadedBlob, home_server, pds_endpoint, public_origin, session_account,
 };
 use crate::{
+    Media, MediaKind, Reply, Result, Session, classify, required,
     upload::{Begun, Processing, Sent, Upload, Uploaded},
-    *,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};

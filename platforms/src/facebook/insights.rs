@@ -4,7 +4,7 @@
 //! what was removed is remembered, so that the calls for other posts leave it out.
 
 use super::{Insights, get};
-use crate::*;
+use crate::{Result, Session};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{ErrorCode, Failure};
 use std::{

@@ -4,7 +4,7 @@
 //! appears without them. X takes one file for each language, which it names by two letters.
 
 use super::{ADAPTER, API, Created, Data, Settings, Step};
-use crate::{captions, check::Issue, *};
+use crate::{Media, MediaKind, Result, Session, captions, check::Issue, schema, storage};
 use reqwest::multipart::{Form, Part};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 //! X takes ids, and people know usernames. Who does not let others tag them is left out by X without a word.
 
 use super::{API, Settings, User};
-use crate::{look_up, *};
+use crate::{Media, Result, Session, look_up};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

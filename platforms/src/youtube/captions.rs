@@ -5,7 +5,7 @@
 //! reads a file after it has stored it, and keeps one that it can't read as a failed track.
 
 use super::{ADAPTER, API, List, Settings, UPLOAD};
-use crate::{captions, check::Issue, required, *};
+use crate::{Result, Session, captions, check::Issue, required, schema};
 use domain::{ErrorCode, Failure};
 use schemars::JsonSchema;
 use serde::Deserialize;

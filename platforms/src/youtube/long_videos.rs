@@ -3,8 +3,8 @@
 
 use super::channel;
 use crate::{
+    Media, MediaKind, Result, Session,
     look_up::{self, Findings, Subject},
-    *,
 };
 use domain::Failure;
 use std::time::Duration;

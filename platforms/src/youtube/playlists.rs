@@ -5,8 +5,8 @@
 
 use super::{API, List, Settings, Titled};
 use crate::{
+    Result, Session,
     look_up::{self, Findings},
-    *,
 };
 use domain::Failure;
 use serde_json::{Value, json};
