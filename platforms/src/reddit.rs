@@ -620,7 +620,7 @@ impl PostKind {
             // An invalid one is told by itself.
             _ if settings.crosspost.is_some() => {
                 let written = settings.crosspost.as_deref().unwrap_or_default();
-                Self::Crosspost(crosspost::source(written).unwrap_or_default())
+                Self::Crosspost(named_post(written).unwrap_or_default())
             }
             (0, _) if settings.poll.is_none() && (url.is_some() || wanted == Some(Kind::Link)) => {
                 let links = || text::links(text).into_iter().filter(|link| link.scheme);
@@ -1043,6 +1043,17 @@ fn linked_host(address: &str) -> Option<&str> {
         "redd.it" => parts.next(),
         _ => parts.find(|part| ["comments", "gallery"].contains(part)).and_then(|_| parts.next()),
     }
+}
+
+/// Returns the full name of a post, given by its id or URL.
+fn named_post(written: &str) -> Option<String> {
+    let written = written.trim();
+    let id = match written.contains('/') {
+        false => written.strip_prefix("t3_").unwrap_or(written),
+        true => linked_host(written)?,
+    };
+    let is_id = (1..=13).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_id.then(|| format!("t3_{}", id.to_ascii_lowercase()))
 }
 
 fn unreadable() -> Failure {
@@ -1528,5 +1539,29 @@ mod tests {
         assert_eq!(thing("a", "").text(), "a");
         assert_eq!(thing("a", "b").text(), "a\n\nb");
         assert_eq!(thing("aa…", "aaa").text(), "aaa");
+    }
+
+    #[test]
+    fn a_post_is_named_by_its_id_or_url() {
+        for (written, id) in [
+            ("4bbe4b", Some("t3_4bbe4b")),
+            (" t3_4BBE4B ", Some("t3_4bbe4b")),
+            ("https://www.reddit.com/r/test/comments/4bbe4b/a_title/?utm_source=share", Some("t3_4bbe4b")),
+            ("https://old.reddit.com/user/ada/comments/4bbe4b", Some("t3_4bbe4b")),
+            ("reddit.com/comments/4bbe4b#a", Some("t3_4bbe4b")),
+            ("https://www.reddit.com/gallery/4bbe4b", Some("t3_4bbe4b")),
+            ("https://redd.it/4bbe4b", Some("t3_4bbe4b")),
+            ("http://localhost:8080/www.reddit.com/r/test/comments/4bbe4b/a_title/", Some("t3_4bbe4b")),
+            // Reddit alone knows where it leads.
+            ("https://www.reddit.com/r/test/s/AbCdEf", None),
+            ("https://www.reddit.com/r/test/", None),
+            ("https://example.com/r/test/comments/4bbe4b/", None),
+            ("https://evilreddit.com/comments/4bbe4b/", None),
+            ("t1_4bbe4b", None),
+            ("a title", None),
+            ("", None),
+        ] {
+            assert_eq!(named_post(written).as_deref(), id, "{written}");
+        }
     }
 }

@@ -7,7 +7,7 @@
 //! crossposts. Whatever becomes of them, the post is live, and its owner is told.
 
 use super::{
-    API, PostKind, Published, SITE, Settings, Step, Thing, fullname, linked_host, named, own, place, rules,
+    API, PostKind, Published, SITE, Settings, Step, Thing, fullname, named, named_post, own, place, rules,
     same, short_path, thing, title_and_text, unreadable,
 };
 use crate::{
@@ -48,17 +48,6 @@ impl Crosspost {
     }
 }
 
-/// Returns the full name of a post, given by its id or URL.
-pub(super) fn source(written: &str) -> Option<String> {
-    let written = written.trim();
-    let id = match written.contains('/') {
-        false => written.strip_prefix("t3_").unwrap_or(written),
-        true => linked_host(written)?,
-    };
-    let is_id = (1..=13).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    is_id.then(|| format!("t3_{}", id.to_ascii_lowercase()))
-}
-
 impl Settings {
     /// Returns the further subreddits, each once.
     pub(super) fn crosspost_to(&self) -> Vec<String> {
@@ -75,7 +64,7 @@ impl Settings {
 /// Returns the settings of crossposts that Reddit would refuse, by their path, with the reason.
 pub(super) fn objections(settings: &Settings) -> Vec<(Vec<Value>, String)> {
     let mut found = Vec::new();
-    if settings.crosspost.as_deref().is_some_and(|written| source(written).is_none()) {
+    if settings.crosspost.as_deref().is_some_and(|written| named_post(written).is_none()) {
         let message =
             "takes crosspost as the id or the URL of a post on Reddit, and not as a link to share it";
         found.push((vec!["crosspost".into()], message.to_owned()));
@@ -104,7 +93,7 @@ pub(super) async fn look_up(
     found: &mut Findings,
 ) -> Result<()> {
     let main = settings.subreddit(cx);
-    if let Some(id) = settings.crosspost.as_deref().and_then(source) {
+    if let Some(id) = settings.crosspost.as_deref().and_then(named_post) {
         let (code, message) = match look_up::found(thing(cx, &id).await)? {
             None => (look_up::NOT_FOUND, format!("shows the account no post {id}")),
             Some(post) if post.is_crosspostable == Some(false) => {
@@ -325,33 +314,4 @@ fn address(cx: &Session<'_>, reply: &Reply) -> Result<String> {
         Some(url) => cx.transport.rewrite_url(url),
         None => cx.transport.rewrite_url(&format!("{}{}", SITE, short_path(&fullname("t3", id)))),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_post_is_named_by_its_id_or_url() {
-        for (written, id) in [
-            ("4bbe4b", Some("t3_4bbe4b")),
-            (" t3_4BBE4B ", Some("t3_4bbe4b")),
-            ("https://www.reddit.com/r/test/comments/4bbe4b/a_title/?utm_source=share", Some("t3_4bbe4b")),
-            ("https://old.reddit.com/user/ada/comments/4bbe4b", Some("t3_4bbe4b")),
-            ("reddit.com/comments/4bbe4b#a", Some("t3_4bbe4b")),
-            ("https://www.reddit.com/gallery/4bbe4b", Some("t3_4bbe4b")),
-            ("https://redd.it/4bbe4b", Some("t3_4bbe4b")),
-            ("http://localhost:8080/www.reddit.com/r/test/comments/4bbe4b/a_title/", Some("t3_4bbe4b")),
-            // Reddit alone knows where it leads.
-            ("https://www.reddit.com/r/test/s/AbCdEf", None),
-            ("https://www.reddit.com/r/test/", None),
-            ("https://example.com/r/test/comments/4bbe4b/", None),
-            ("https://evilreddit.com/comments/4bbe4b/", None),
-            ("t1_4bbe4b", None),
-            ("a title", None),
-            ("", None),
-        ] {
-            assert_eq!(source(written).as_deref(), id, "{written}");
-        }
-    }
 }
