@@ -3,7 +3,7 @@
 //!
 //! A track is a WebVTT file among the account's blobs, which the record of the post refers to. Other formats are converted.
 
-use super::{ADAPTER, BLOB_TTL, Settings, Step, UploadedBlob, language_tag};
+use super::{ADAPTER, BLOB_TTL, Settings, Step, language_tag, video::UploadedBlob};
 use crate::{Media, MediaKind, Result, Session, captions, check::Issue, schema};
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;

@@ -5,7 +5,8 @@
 //! request. <https://github.com/bluesky-social/atproto/blob/main/lexicons/app/bsky/video/startUpload.json>
 
 use super::{
-    BLOB_TTL, Blob, Bluesky, Parts, UploadedBlob, home_server, pds_endpoint, public_origin, session_account,
+    BLOB_TTL, Bluesky,
+    identity::{home_server, pds_endpoint, public_origin, session_account},
 };
 use crate::{
     Media, MediaKind, Reply, Result, Session, classify, required,
@@ -14,7 +15,7 @@ use crate::{
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::Failure;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -334,4 +335,39 @@ struct Started {
     part_size_bytes: u64,
     part_count: u64,
     expires_at: DateTime<Utc>,
+}
+
+/// A medium in the account's repository.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Blob {
+    /// It is being uploaded in parts.
+    Parts(Parts),
+    /// The video service is processing it, under this job id.
+    Job(String),
+    /// The reference that a record contains.
+    Ready(Value),
+}
+
+impl Blob {
+    pub(super) fn value(&self) -> &Value {
+        match self {
+            Self::Ready(blob) => blob,
+            Self::Job(_) | Self::Parts(_) => &Value::Null,
+        }
+    }
+}
+
+/// An upload in parts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Parts {
+    /// The upload's id at the video service.
+    job: String,
+    /// Size of each part but the last.
+    size_bytes: u64,
+}
+
+#[derive(Deserialize)]
+pub(super) struct UploadedBlob {
+    pub(super) blob: Value,
 }
