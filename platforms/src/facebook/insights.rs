@@ -3,10 +3,12 @@
 //! Meta removes metrics, and one removed name fails the call for all names. Names are then asked for one by one, and
 //! what was removed is remembered, so that the calls for other posts leave it out.
 
-use super::{Insights, get};
-use crate::{Result, Session};
+use super::{Facebook, feed::Post, get, node};
+use crate::{Analytics, Metrics, Result, Session, graph::Insights};
+use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{ErrorCode, Failure};
+use serde_json::Value;
 use std::{
     collections::HashMap,
     sync::{LazyLock, Mutex, PoisonError},
@@ -86,4 +88,79 @@ fn remember(cx: &Session<'_>, names: impl Iterator<Item = &'static str>) {
             removed.insert((api.clone(), name), now);
         }
     }
+}
+
+#[async_trait]
+impl Analytics for Facebook {
+    /// A comment has no figures of its own.
+    fn covers_replies(&self) -> bool {
+        false
+    }
+
+    async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
+        if !id.contains('_') {
+            return video_metrics(cx, id).await;
+        }
+        let post: Post = node(cx, id, "id,shares,comments.summary(true).limit(0)").await?;
+        let names = [
+            "post_media_view",
+            "post_total_media_view_unique",
+            "post_clicks",
+            "post_reactions_by_type_total",
+            "post_video_views",
+        ];
+        let figures = read(cx, &format!("{id}/insights"), &names).await?;
+        Ok(Metrics {
+            impressions: figures.get("post_media_view"),
+            reach: figures.get("post_total_media_view_unique"),
+            likes: figures.get("post_reactions_by_type_total"),
+            comments: post.comments.map_or(0, |comments| comments.summary.total_count),
+            shares: post.shares.map_or(0, |shares| shares.count),
+            saves: 0,
+            clicks: figures.get("post_clicks"),
+            video_views: figures.get("post_video_views"),
+        })
+    }
+}
+
+/// Returns the metrics of a video or reel, else of a story, whose id has the same form.
+async fn video_metrics(cx: &Session<'_>, id: &str) -> Result<Metrics> {
+    let video: Result<Value> = node(cx, id, "id,length").await;
+    match video {
+        Ok(_) => {}
+        Err(failure) if failure.code == ErrorCode::Rejected(400) => {
+            let names = [
+                "story_media_view",
+                "story_total_media_view_unique",
+                "pages_fb_story_replies",
+                "pages_fb_story_shares",
+            ];
+            let figures = read(cx, &format!("{id}/insights"), &names).await?;
+            return Ok(Metrics {
+                impressions: figures.get("story_media_view"),
+                reach: figures.get("story_total_media_view_unique"),
+                comments: figures.get("pages_fb_story_replies"),
+                shares: figures.get("pages_fb_story_shares"),
+                ..Metrics::default()
+            });
+        }
+        Err(failure) => return Err(failure),
+    }
+    let names = [
+        "total_video_views",
+        "fb_reels_total_plays",
+        "blue_reels_play_count",
+        "post_video_likes_by_reaction_type",
+        "post_video_social_actions",
+    ];
+    let figures = read(cx, &format!("{id}/video_insights"), &names).await?;
+    let plays = names[..3].iter().map(|name| figures.get(name)).max().unwrap_or(0);
+    Ok(Metrics {
+        impressions: plays,
+        likes: figures.get("post_video_likes_by_reaction_type"),
+        comments: figures.part("post_video_social_actions", Some("COMMENT")),
+        shares: figures.part("post_video_social_actions", Some("SHARE")),
+        video_views: plays,
+        ..Metrics::default()
+    })
 }
