@@ -7,14 +7,19 @@
 //! crossposts. Whatever becomes of them, the post is live, and its owner is told.
 
 use super::{
-    API, PostKind, Published, SITE, Settings, Step, Thing, fullname, named, named_post, own, place, rules,
-    same, short_path, thing, title_and_text, unreadable,
+    API, SITE, Settings, Step,
+    content::{PostKind, title_and_text},
+    ids::{fullname, named_post, short_path},
+    named,
+    posts::{Published, Thing, thing},
+    rules, same,
+    subreddit::{own, place},
+    unreadable,
 };
 use crate::{
     Call, Found, Located, PublishRequest, Reply, Result, Session,
     listing::{self, Search},
-    look_up,
-    look_up::{Findings, Subject},
+    look_up::{self, Findings, Subject},
     required,
 };
 use chrono::{DateTime, TimeDelta, Utc};

@@ -1,10 +1,15 @@
 //! The rules of a subreddit that Reddit enforces when a post is submitted.
 //! <https://www.reddit.com/dev/api#GET_api_v1_{subreddit}_post_requirements>
 
-use super::{PostKind, Settings, flairs, given, own, read, title_and_text};
+use super::{
+    Settings,
+    content::{PostKind, title_and_text},
+    given, read,
+    subreddit::{flairs, own},
+};
 use crate::{
-    Result, Session, look_up,
-    look_up::{Findings, Subject},
+    Result, Session,
+    look_up::{self, Findings, Subject},
 };
 use domain::{ErrorCode, Failure};
 use serde::Deserialize;
@@ -224,6 +229,18 @@ fn wrongs(
         wrongs.push(format!("without {word:?}"));
     }
     wrongs
+}
+
+/// Checks that a subreddit accepts this kind of post, before up to a gigabyte is uploaded.
+pub(super) async fn open(cx: &Session<'_>, name: &str, kind: &PostKind) -> Result<()> {
+    if name.eq_ignore_ascii_case(&own(cx)) {
+        return Ok(());
+    }
+    let about: Value = read(cx, &format!("/r/{name}/about")).send().await?;
+    match closed_to(&about, kind) {
+        Some(what) => Err(Failure::rejected(403, format!("r/{name} takes no {what}"))),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
