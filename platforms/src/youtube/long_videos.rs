@@ -1,7 +1,7 @@
 //! Videos of more than 15 minutes, which YouTube takes from some channels only. It tells which beforehand, and refuses
 //! others after their last byte: <https://developers.google.com/youtube/v3/docs/channels#status.longUploadsStatus>.
 
-use super::channel;
+use super::channel::channel;
 use crate::{
     Media, MediaKind, Result, Session,
     look_up::{self, Findings, Subject},

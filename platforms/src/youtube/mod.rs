@@ -6,26 +6,40 @@
 //! meanwhile. A first comment has no such URL and is searched for.
 
 mod captions;
+mod channel;
+mod comments;
+mod content;
 mod localizations;
 mod long_videos;
 mod playlists;
+mod snippet;
+mod upload;
+mod videos;
 
-use self::{captions::Caption, localizations::Localization};
+use self::{
+    captions::Caption,
+    channel::Channel,
+    comments::{Comments, Thread, comment, is_comment},
+    content::{
+        DEFAULT_CATEGORY, MAX_TAGS, objections, resource, thumbnail, title, title_of, title_of_file, video,
+    },
+    localizations::Localization,
+    upload::{CHUNK_BYTES, Stored, begin, ended, probe, send, stalled},
+    videos::{Video, found_video},
+};
 use crate::{
-    AccountProfile, Adapter, Analytics, Auth, Cap, Checkpoint, ClientAuth, CommentLimits, Committed, Content,
-    Counted, Deletion, Edit, Editing, Feature, History, Idempotency, Identity, Limits, Located, Media,
-    MediaKind, MediaLimit, Metrics, Number, OAuth2, Options, Page, Prepared, Preset, PublishRequest,
-    Publisher, Publishing, RemotePost, Replies, Reply, Result, ScopeSet, SelectOption, Session, Source,
-    TIMEOUT, TextLimit, Window,
+    Adapter, Auth, Cap, Checkpoint, ClientAuth, CommentLimits, Committed, Content, Counted, Deletion, Edit,
+    Editing, Feature, Idempotency, Identity, Limits, Located, MediaKind, MediaLimit, Number, OAuth2, Options,
+    Page, Prepared, Preset, PublishRequest, Publisher, Publishing, Replies, Reply, Result, ScopeSet,
+    SelectOption, Session, Source, TIMEOUT, TextLimit, Window,
     check::{ContainerContent, Issue, Severity},
-    google,
-    listing::{self, Listing},
+    google, listing,
     look_up::{self, Findings, Subject},
     pages, required, schema, text, timeout_for,
 };
 use async_trait::async_trait;
-use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use domain::{ErrorCode, Failure};
+use chrono::{DateTime, NaiveDate, TimeDelta};
+use domain::Failure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -37,7 +51,6 @@ struct YouTube;
 
 const API: &str = "https://www.googleapis.com/youtube/v3";
 const UPLOAD: &str = "https://www.googleapis.com/upload/youtube/v3";
-const REPORTS: &str = "https://youtubeanalytics.googleapis.com/v2/reports";
 
 const FORCE_SSL: &str = "https://www.googleapis.com/auth/youtube.force-ssl";
 const MANAGE: &str = "https://www.googleapis.com/auth/youtube";
@@ -47,8 +60,6 @@ const UPLOAD_SCOPES: ScopeSet =
 /// The scopes that change playlists and videos, one of which is enough.
 const MANAGING: &[ScopeSet] = &[&[FORCE_SSL], &[MANAGE]];
 
-/// Size of one part of an upload: a multiple of 256 KiB.
-const CHUNK_BYTES: u64 = 8 << 20;
 /// Time until a video appears in the lists; until then a missing upload is no evidence.
 const LISTING_LAG: TimeDelta = TimeDelta::minutes(2);
 /// Time limit of processing; a video that takes longer then counts as published, since its id is final.
@@ -57,14 +68,6 @@ const PROCESSING_TIMEOUT: TimeDelta = TimeDelta::hours(1);
 const MAX_TITLE: usize = 100;
 /// Maximum length of a description, in bytes.
 const MAX_DESCRIPTION: usize = 5000;
-/// Maximum length of a Short.
-const MAX_SHORT: Duration = Duration::from_secs(180);
-/// Maximum length of all tags together, in characters.
-const MAX_TAGS: usize = 500;
-/// Default category: people and blogs.
-const DEFAULT_CATEGORY: &str = "22";
-/// First day of reports: YouTube's founding.
-const FIRST_REPORT_DAY: NaiveDate = NaiveDate::from_ymd_opt(2005, 2, 14).expect("a date");
 
 /// Members of a video's snippet that an update sets.
 const MUTABLE: [&str; 6] =
@@ -591,95 +594,6 @@ impl Publisher for YouTube {
 }
 
 #[async_trait]
-impl Analytics for YouTube {
-    /// A comment has no figures of its own.
-    fn covers_replies(&self) -> bool {
-        false
-    }
-
-    async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
-        // It costs nothing of the 10,000 units that all other calls of the project share:
-        // <https://developers.google.com/youtube/v3/docs/videos/batchGetStats>
-        let videos: List<Video> = cx
-            .get(format!("{API}/videos:batchGetStats"))
-            .query(&[("part", "statistics"), ("id", id)])
-            .send()
-            .await?;
-        let Some(video) = videos.items.into_iter().next() else {
-            return Err(Failure::rejected(404, format!("video {id} is not there")));
-        };
-        let mut metrics = video.statistics.metrics();
-        // The counters are current; reports lag by some days, and not every grant covers them.
-        // Impressions need a separate query, and not every channel has them.
-        let figures = report(cx, id, "shares,videosAddedToPlaylists").await?;
-        metrics.shares = figures.first().copied().unwrap_or(0);
-        metrics.saves = figures.get(1).copied().unwrap_or(0);
-        metrics.impressions =
-            report(cx, id, "videoThumbnailImpressions").await?.first().copied().unwrap_or(0);
-        Ok(metrics)
-    }
-}
-
-/// Returns all-time metrics of a video in the order of `metrics`; none if the grant does not cover reports.
-async fn report(cx: &Session<'_>, id: &str, metrics: &str) -> Result<Vec<u64>> {
-    let table: Result<Table> = cx
-        .get(REPORTS)
-        .query(&[
-            ("ids", "channel==MINE"),
-            ("startDate", &FIRST_REPORT_DAY.to_string()),
-            ("endDate", &(cx.now)().date_naive().to_string()),
-            ("metrics", metrics),
-            ("filters", &format!("video=={id}")),
-        ])
-        .send()
-        .await;
-    match table {
-        Ok(table) => {
-            let row = table.rows.into_iter().next().unwrap_or_default();
-            Ok(row.iter().map(|value| value.as_f64().unwrap_or(0.0).max(0.0) as u64).collect())
-        }
-        Err(failure) if failure.code.is_permanent() => Ok(Vec::new()),
-        Err(failure) => Err(failure),
-    }
-}
-
-#[async_trait]
-impl History for YouTube {
-    async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
-        let Some(list) = uploads(cx).await? else { return Ok(Page::default()) };
-        let listed = uploaded(cx, &list, cursor).await?;
-        let ids: Vec<_> = listed.items.iter().map(|item| item.content_details.video_id.clone()).collect();
-        if ids.is_empty() {
-            return Ok(Page { items: Vec::new(), next: listed.next });
-        }
-        let videos: List<Video> = cx
-            .get(format!("{API}/videos"))
-            .query(&[("part", "snippet,statistics"), ("id", &ids.join(","))])
-            .send()
-            .await?;
-        let posts = listed.items.into_iter().filter_map(|item| {
-            let video = videos.items.iter().find(|video| video.id == item.content_details.video_id)?;
-            Some(RemotePost {
-                url: address(cx, &video.id),
-                id: video.id.clone(),
-                text: match video.snippet.description.as_str() {
-                    "" => video.snippet.title.clone(),
-                    text => text.to_owned(),
-                },
-                media: video.snippet.thumbnails.largest().into_iter().collect(),
-                published_at: item
-                    .content_details
-                    .video_published_at
-                    .or(video.snippet.published_at)
-                    .unwrap_or_default(),
-                metrics: video.statistics.metrics(),
-            })
-        });
-        Ok(Page { items: posts.collect(), next: listed.next })
-    }
-}
-
-#[async_trait]
 impl Deletion for YouTube {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
         let kind = if is_comment(id) { "comments" } else { "videos" };
@@ -772,204 +686,6 @@ impl Options for YouTube {
     }
 }
 
-/// Returns the post's video.
-fn video(post: &PublishRequest) -> Result<&Media> {
-    let video = post.media.iter().find(|medium| medium.kind == MediaKind::Video && medium.size_bytes > 0);
-    video.ok_or_else(|| Failure::rejected(422, "YouTube needs a video, and the post has none"))
-}
-
-/// Returns the image for the thumbnail.
-fn thumbnail<'a>(media: &'a [Media], settings: &Settings) -> Option<&'a Media> {
-    let mut images = media.iter().filter(|medium| medium.kind == MediaKind::Image);
-    match given(settings.thumbnail.as_deref()) {
-        None => images.next(),
-        Some(id) => images.find(|image| Uuid::try_parse(id).is_ok_and(|id| id == image.id)),
-    }
-}
-
-/// Returns the settings that do not fit the media or each other, which YouTube would refuse or accept with another
-/// meaning.
-fn objections(media: &[Media], settings: &Settings) -> Vec<(&'static str, String)> {
-    let mut found = Vec::new();
-    let video = media.iter().find(|medium| medium.kind == MediaKind::Video);
-    if let Some(video) = video.filter(|_| settings.is_short == Some(true)) {
-        let shape = video.width.zip(video.height).filter(|(width, height)| width > height);
-        if let Some((width, height)) = shape {
-            let message = format!("a Short is square or upright, and the video has {width}x{height}");
-            found.push(("isShort", message));
-        }
-        if let Some(length) = video.duration.filter(|length| *length > MAX_SHORT) {
-            let message = format!(
-                "a Short plays {} seconds at most, and the video {}",
-                MAX_SHORT.as_secs(),
-                length.as_secs()
-            );
-            found.push(("isShort", message));
-        }
-    }
-    if let Some(id) = given(settings.thumbnail.as_deref()).filter(|_| thumbnail(media, settings).is_none()) {
-        let message = format!("the thumbnail {id} is none of the images of the post's first container");
-        found.push(("thumbnail", message));
-    }
-    if let Some(tags) = settings.tags.as_ref().filter(|tags| !tags.is_empty()) {
-        // YouTube counts quotes around a tag with a space, and the separators.
-        let weight = |tag: &str| tag.chars().count() + if tag.contains(' ') { 2 } else { 0 };
-        let length: usize = tags.iter().map(|tag| weight(tag)).sum();
-        let length = length + tags.len() - 1;
-        if length > MAX_TAGS {
-            let message = format!("YouTube takes {MAX_TAGS} characters of tags, and there are {length}");
-            found.push(("tags", message));
-        }
-    }
-    let is_timed = given(settings.publish_at.as_deref()).is_some();
-    if is_timed && settings.privacy_status == Some(PrivacyStatus::Unlisted) {
-        let message = "publishAt makes a video public, and privacyStatus is unlisted".to_owned();
-        found.push(("publishAt", message));
-    }
-    found
-}
-
-/// Returns the title: the setting, else the text's first line, else the file name.
-fn title(post: &PublishRequest, settings: &Settings, video: &Media) -> String {
-    let title = title_of(&post.text, settings).unwrap_or_else(|| title_of_file(video));
-    text::shorten(&title, MAX_TITLE).0.into_owned()
-}
-
-/// Returns the title that the file's name gives.
-fn title_of_file(video: &Media) -> String {
-    let stem = video.filename.rsplit_once('.').map_or(video.filename.as_str(), |(stem, _)| stem);
-    let title = stem.replace(['<', '>'], "");
-    if title.trim().is_empty() { "Video".to_owned() } else { title }
-}
-
-/// Returns the title that the setting or the text gives.
-fn title_of(text: &str, settings: &Settings) -> Option<String> {
-    let line = || text.lines().map(str::trim).find(|line| !line.is_empty());
-    given(settings.title.as_deref()).or_else(line).map(str::to_owned)
-}
-
-/// Returns the video's resource.
-fn resource(post: &PublishRequest, settings: &Settings, video: &Media) -> Value {
-    let mut snippet = Map::new();
-    snippet.insert("title".into(), json!(title(post, settings, video)));
-    snippet.insert("description".into(), json!(post.text));
-    snippet.insert("categoryId".into(), json!(settings.category().as_deref().unwrap_or(DEFAULT_CATEGORY)));
-    if let Some(tags) = settings.tags.as_ref().filter(|tags| !tags.is_empty()) {
-        snippet.insert("tags".into(), json!(tags));
-    }
-    let keep = |to: &mut Map<String, Value>, name: &str, value: Option<Value>| {
-        to.extend(value.map(|value| (name.to_owned(), value)));
-    };
-    keep(&mut snippet, "defaultLanguage", given(settings.default_language.as_deref()).map(Value::from));
-    keep(
-        &mut snippet,
-        "defaultAudioLanguage",
-        given(settings.default_audio_language.as_deref()).map(Value::from),
-    );
-
-    let mut status = Map::new();
-    status.insert("privacyStatus".into(), json!(settings.privacy()));
-    keep(&mut status, "publishAt", given(settings.publish_at.as_deref()).map(Value::from));
-    keep(&mut status, "selfDeclaredMadeForKids", settings.made_for_kids().map(Value::from));
-    keep(&mut status, "containsSyntheticMedia", settings.contains_synthetic_media.map(Value::from));
-    keep(&mut status, "license", settings.license.map(|license| json!(license)));
-    keep(&mut status, "embeddable", settings.embeddable.map(Value::from));
-    keep(&mut status, "publicStatsViewable", settings.public_stats_viewable.map(Value::from));
-    let mut resource = json!({ "snippet": snippet, "status": status });
-    if let Some(is_paid) = settings.paid_promotion {
-        resource["paidProductPlacementDetails"] = json!({ "hasPaidProductPlacement": is_paid });
-    }
-    if !settings.localizations().is_empty() {
-        resource["localizations"] = json!(localizations::resource(settings.localizations()));
-    }
-    if let Some(time) = settings.recorded_at() {
-        resource["recordingDetails"] = json!({ "recordingDate": time });
-    }
-    resource
-}
-
-/// Begins an upload and returns its address. YouTube validates the resource here.
-async fn begin(cx: &Session<'_>, settings: &Settings, video: &Media, body: &Value) -> Result<String> {
-    // YouTube reads the parts that are named, and no others.
-    let parts: Vec<_> = body.as_object().into_iter().flat_map(Map::keys).map(String::as_str).collect();
-    let parts = parts.join(",");
-    let mut query = vec![("uploadType", "resumable"), ("part", &*parts)];
-    if settings.notify_subscribers == Some(false) {
-        query.push(("notifySubscribers", "false"));
-    }
-    let mut call = cx
-        .post(format!("{UPLOAD}/videos"))
-        .query(&query)
-        .header("x-upload-content-type", &video.mime)
-        .header("x-upload-content-length", video.size_bytes.to_string());
-    // The file name, in ASCII because it is a header.
-    if video.filename.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
-        call = call.header("slug", &video.filename);
-    }
-    let reply = call.json(body).reply().await?;
-    let address = reply.header("location").map(str::to_owned);
-    address.ok_or_else(|| Failure::upstream(502, "YouTube began an upload and gave it no address"))
-}
-
-/// State of an upload.
-enum Stored {
-    /// Number of bytes that are stored.
-    Bytes(u64),
-    /// All bytes are stored, and this is the video.
-    Video(String),
-    /// The upload no longer exists.
-    Nothing,
-}
-
-/// Sends the part that begins at `from`.
-async fn send(cx: &Session<'_>, video: &Media, upload: &str, from: u64) -> Result<Stored> {
-    let total = video.size_bytes;
-    let end = (from + CHUNK_BYTES).min(total);
-    let piece = cx.read(video, from..end).await?;
-    let range = format!("bytes {from}-{}/{total}", end - 1);
-    let call = cx.put(upload).header("content-range", range).bytes(&video.mime, piece);
-    stored(cx, call.send_raw().await?, total)
-}
-
-/// Returns the state of an upload.
-async fn probe(cx: &Session<'_>, upload: &str, total: u64) -> Result<Stored> {
-    let call =
-        cx.put(upload).header("content-range", format!("bytes */{total}")).header("content-length", "0");
-    stored(cx, call.send_raw().await?, total)
-}
-
-fn stored(cx: &Session<'_>, reply: Reply, total: u64) -> Result<Stored> {
-    match reply.status.as_u16() {
-        308 => {
-            let last = reply.header("range").and_then(|range| range.rsplit_once('-')?.1.parse::<u64>().ok());
-            match last.map_or(0, |last| last.saturating_add(1)) {
-                // The last byte publishes the video, so that only a look-up finds out.
-                count if count >= total => Err(Failure::upstream(
-                    502,
-                    format!("YouTube keeps {count} bytes of {total}, and asks for more"),
-                )),
-                count => Ok(Stored::Bytes(count)),
-            }
-        }
-        404 | 410 => Ok(Stored::Nothing),
-        _ => {
-            let video: Created = reply.into_result(cx.platform)?.read()?;
-            Ok(Stored::Video(video.id))
-        }
-    }
-}
-
-fn stalled(count: u64) -> Failure {
-    let message = format!("YouTube keeps no more than {count} bytes of the upload");
-    Failure::upstream(503, message).certain()
-}
-
-/// Returns the failure of an expired upload. Nothing was published before the last byte, so a retry is safe.
-fn ended() -> Failure {
-    let message = "the upload ended before its last byte; it begins again";
-    Failure::upstream(503, message).certain()
-}
-
 /// Returns true if videos may have this category. Categories have the same ids in all regions.
 /// <https://developers.google.com/youtube/v3/docs/videoCategories/list>
 async fn is_category(cx: &Session<'_>, id: &str) -> Result<bool> {
@@ -998,132 +714,8 @@ async fn complete(cx: &Session<'_>, post: &PublishRequest, settings: &Settings, 
     playlists::add(cx, settings, id).await
 }
 
-/// Comments on a video and returns the comment's id.
-async fn comment(cx: &Session<'_>, video: &str, text: &str) -> Result<String> {
-    let comment = json!({ "snippet": { "textOriginal": text } });
-    let snippet = json!({
-        "channelId": cx.account.network_unique_id,
-        "videoId": video,
-        "topLevelComment": comment,
-    });
-    let created: Created = cx
-        .post(format!("{API}/commentThreads"))
-        .query(&[("part", "snippet")])
-        .json(&json!({ "snippet": snippet }))
-        .send()
-        .await?;
-    Ok(created.id)
-}
-
-/// The comments on a video, newest first.
-struct Comments<'a> {
-    cx: &'a Session<'a>,
-    video: &'a str,
-}
-
-#[async_trait]
-impl Listing for Comments<'_> {
-    type Item = Thread;
-
-    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Thread>> {
-        let call = self.cx.get(format!("{API}/commentThreads")).query(&[
-            ("part", "snippet"),
-            ("videoId", self.video),
-            ("order", "time"),
-            ("textFormat", "plainText"),
-            ("maxResults", "100"),
-        ]);
-        Ok(google::paged(call, cursor).send::<List<Thread>>().await?.page())
-    }
-
-    fn id(thread: &Thread) -> &str {
-        &thread.id
-    }
-
-    fn published_at(thread: &Thread) -> Option<DateTime<Utc>> {
-        thread.snippet.top_level_comment.snippet.published_at
-    }
-
-    fn matches(&self, thread: &Thread, post: &PublishRequest) -> bool {
-        let said = &thread.snippet.top_level_comment.snippet;
-        // Only the author receives the original text.
-        let text = said.text_original.as_deref().unwrap_or(&said.text_display);
-        said.author_channel_id.value == self.cx.account.network_unique_id && text.trim() == post.text.trim()
-    }
-}
-
-/// The channel's uploads, newest first. One page is read, because lists cost quota.
-struct Uploads<'a> {
-    cx: &'a Session<'a>,
-    playlist: &'a str,
-    title: &'a str,
-}
-
-#[async_trait]
-impl Listing for Uploads<'_> {
-    type Item = Item;
-    const MAX_PAGES: usize = 1;
-
-    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Item>> {
-        uploaded(self.cx, self.playlist, cursor).await
-    }
-
-    fn id(item: &Item) -> &str {
-        &item.content_details.video_id
-    }
-
-    fn published_at(item: &Item) -> Option<DateTime<Utc>> {
-        item.snippet.published_at
-    }
-
-    fn matches(&self, item: &Item, _post: &PublishRequest) -> bool {
-        item.snippet.title == self.title
-    }
-}
-
-/// Finds a video among the channel's latest uploads.
-async fn found_video(cx: &Session<'_>, post: &PublishRequest, title: &str) -> Result<Located> {
-    match uploads(cx).await? {
-        Some(playlist) => listing::locate(&Uploads { cx, playlist: &playlist, title }, post).await,
-        None => Ok(Located::Absent),
-    }
-}
-
-/// Returns the id of the playlist with the channel's uploads.
-async fn uploads(cx: &Session<'_>) -> Result<Option<String>> {
-    let details = channel(cx, "contentDetails").await?.and_then(|channel| channel.content_details);
-    Ok(details.map(|details| details.related_playlists.uploads))
-}
-
-/// Returns one part of the account's channel.
-async fn channel(cx: &Session<'_>, part: &str) -> Result<Option<Channel>> {
-    let channels: List<Channel> =
-        cx.get(format!("{API}/channels")).query(&[("part", part), ("mine", "true")]).send().await?;
-    Ok(channels.items.into_iter().find(|channel| channel.id == cx.account.network_unique_id))
-}
-
-/// Returns one page of an uploads playlist, newest first.
-async fn uploaded(cx: &Session<'_>, list: &str, page: Option<&str>) -> Result<Page<Item>> {
-    let call = cx.get(format!("{API}/playlistItems")).query(&[
-        ("part", "snippet,contentDetails"),
-        ("playlistId", list),
-        ("maxResults", "50"),
-    ]);
-    match google::paged(call, page).send::<List<Item>>().await {
-        Ok(list) => Ok(list.page()),
-        // A channel without uploads has no such playlist.
-        Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(Page::default()),
-        Err(failure) => Err(failure),
-    }
-}
-
 fn address(cx: &Session<'_>, id: &str) -> String {
     cx.transport.rewrite_url(&format!("https://www.youtube.com/watch?v={id}"))
-}
-
-/// Returns true for a comment's id, which is longer than a video's eleven characters.
-fn is_comment(id: &str) -> bool {
-    id.len() > 11
 }
 
 /// The adapter's checkpoint. The upload's address is valid for this video only.
@@ -1161,195 +753,6 @@ struct Created {
     id: String,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Channel {
-    #[serde(deserialize_with = "required::id")]
-    id: String,
-    #[serde(default)]
-    snippet: Snippet,
-    content_details: Option<ChannelDetails>,
-    #[serde(default)]
-    status: ChannelStatus,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ChannelDetails {
-    related_playlists: Related,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ChannelStatus {
-    long_uploads_status: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Related {
-    uploads: String,
-}
-
-impl Channel {
-    fn identity(self) -> Identity {
-        let handle = self.snippet.custom_url.as_deref().map(|handle| handle.trim_start_matches('@'));
-        let profile_url = match handle.filter(|handle| !handle.is_empty()) {
-            Some(handle) => format!("https://www.youtube.com/@{handle}"),
-            None => format!("https://www.youtube.com/channel/{}", self.id),
-        };
-        Identity {
-            profile: AccountProfile {
-                // A channel may have no handle.
-                username: handle.filter(|handle| !handle.is_empty()).unwrap_or(&self.id).to_owned(),
-                display_name: if self.snippet.title.is_empty() {
-                    self.id.clone()
-                } else {
-                    self.snippet.title
-                },
-                account_type: "channel".to_owned(),
-                profile_image_url: self.snippet.thumbnails.largest(),
-                profile_url: Some(profile_url),
-                network_unique_id: self.id,
-            },
-            grant: None,
-        }
-    }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Snippet {
-    title: String,
-    description: String,
-    custom_url: Option<String>,
-    published_at: Option<DateTime<Utc>>,
-    thumbnails: Thumbnails,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Thumbnails {
-    default: Option<Picture>,
-    medium: Option<Picture>,
-    high: Option<Picture>,
-    standard: Option<Picture>,
-    maxres: Option<Picture>,
-    fhd: Option<Picture>,
-    qhd: Option<Picture>,
-    uhd: Option<Picture>,
-}
-
-#[derive(Clone, Deserialize)]
-struct Picture {
-    url: String,
-}
-
-impl Thumbnails {
-    fn largest(&self) -> Option<String> {
-        let (large, small) = (
-            [&self.uhd, &self.qhd, &self.fhd, &self.maxres],
-            [&self.standard, &self.high, &self.medium, &self.default],
-        );
-        large.into_iter().chain(small).find_map(|picture| Some(picture.as_ref()?.url.clone()))
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Video {
-    #[serde(default)]
-    id: String,
-    #[serde(default)]
-    snippet: Snippet,
-    #[serde(default)]
-    status: Status,
-    #[serde(default)]
-    statistics: Statistics,
-    #[serde(default)]
-    processing_details: Processing,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Status {
-    upload_status: String,
-    privacy_status: Option<String>,
-    failure_reason: Option<String>,
-    rejection_reason: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Processing {
-    processing_status: String,
-    processing_failure_reason: Option<String>,
-}
-
-impl Video {
-    /// Returns true if processing has finished; fails if it failed.
-    fn is_processed(&self) -> Result<bool> {
-        let no = |what: &str, why: Option<&str>| {
-            Err(Failure::rejected(
-                422,
-                format!("YouTube {what} the video: {}", why.unwrap_or("it does not say why")),
-            ))
-        };
-        let details = &self.processing_details;
-        match (self.status.upload_status.as_str(), details.processing_status.as_str()) {
-            ("failed", _) => no("could not process", self.status.failure_reason.as_deref()),
-            ("rejected", _) => no("rejected", self.status.rejection_reason.as_deref()),
-            ("deleted", _) => no("deleted", Some("it was removed")),
-            ("processed", _) => Ok(true),
-            (_, "failed" | "terminated") => {
-                no("could not process", details.processing_failure_reason.as_deref())
-            }
-            _ => Ok(false),
-        }
-    }
-}
-
-/// Counters, encoded as strings. YouTube omits hidden ones.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Statistics {
-    view_count: Option<String>,
-    like_count: Option<String>,
-    comment_count: Option<String>,
-}
-
-impl Statistics {
-    fn metrics(&self) -> Metrics {
-        let count = |text: &Option<String>| text.as_deref().and_then(|text| text.parse().ok()).unwrap_or(0);
-        Metrics {
-            video_views: count(&self.view_count),
-            likes: count(&self.like_count),
-            comments: count(&self.comment_count),
-            ..Metrics::default()
-        }
-    }
-}
-
-#[derive(Deserialize)]
-struct Table {
-    #[serde(default)]
-    rows: Vec<Vec<Value>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Item {
-    snippet: Snippet,
-    content_details: ItemDetails,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ItemDetails {
-    #[serde(deserialize_with = "required::id")]
-    video_id: String,
-    video_published_at: Option<DateTime<Utc>>,
-}
-
 /// A playlist or a category.
 #[derive(Deserialize)]
 struct Titled {
@@ -1365,56 +768,4 @@ struct Naming {
     title: String,
     channel_id: Option<String>,
     assignable: Option<bool>,
-}
-
-#[derive(Deserialize)]
-struct Thread {
-    #[serde(deserialize_with = "required::id")]
-    id: String,
-    snippet: ThreadSnippet,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ThreadSnippet {
-    video_id: Option<String>,
-    top_level_comment: Said,
-}
-
-#[derive(Deserialize)]
-struct Said {
-    snippet: CommentText,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct CommentText {
-    #[serde(default)]
-    text_display: String,
-    text_original: Option<String>,
-    published_at: Option<DateTime<Utc>>,
-    #[serde(default)]
-    author_channel_id: Author,
-}
-
-#[derive(Default, Deserialize)]
-struct Author {
-    #[serde(default)]
-    value: String,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_largest_thumbnail_is_taken() {
-        let sizes = ["default", "medium", "high", "standard", "maxres", "fhd", "qhd", "uhd"];
-        for (last, size) in sizes.iter().enumerate() {
-            let all: Map<String, Value> =
-                sizes[..=last].iter().map(|name| ((*name).to_owned(), json!({ "url": name }))).collect();
-            let thumbnails: Thumbnails = serde_json::from_value(Value::Object(all)).expect("thumbnails");
-            assert_eq!(thumbnails.largest().as_deref(), Some(*size));
-        }
-    }
 }
