@@ -9,23 +9,35 @@
 //! send a post to the inbox of TikTok's app instead, where the creator finishes and posts it:
 //! <https://developers.tiktok.com/doc/content-posting-api-reference-upload-video>.
 
+mod creator;
+mod errors;
+mod init;
+mod upload;
+mod videos;
+
+use self::{
+    creator::{creator, current_handle, handle, is_profiled},
+    errors::{advice, code, failed},
+    init::{begin, inbox_info, inbox_warnings, info, post_photos},
+    upload::{Pieces, Sent, ended, has_failed, send},
+    videos::Posts,
+};
 use crate::{
-    AccountProfile, Adapter, Analytics, Auth, Cap, Checkpoint, ClientAuth, Committed, Content, Counted,
-    Encoding, Feature, History, Idempotency, Identity, Limits, Located, Media, MediaKind, MediaLimit,
-    Metrics, Number, OAuth2, Options, Page, Prepared, Preset, PublishRequest, Publisher, Publishing,
-    RemotePost, Reply, Result, ScopeSet, SelectOption, Session, Source, TIMEOUT, TextLimit, Window,
+    AccountProfile, Adapter, Auth, Cap, Checkpoint, ClientAuth, Committed, Content, Counted, Encoding,
+    Feature, Idempotency, Identity, Limits, Located, MediaKind, MediaLimit, Number, OAuth2, Prepared, Preset,
+    PublishRequest, Publisher, Publishing, Reply, Result, ScopeSet, Session, Source, TIMEOUT, TextLimit,
+    Window,
     check::{ContainerContent, Issue, Severity},
-    classify,
-    listing::{self, Listing},
+    classify, listing,
     look_up::{self, Findings, Subject},
     oauth, required, schema, text, timeout_for,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{ErrorCode, Failure};
+use domain::Failure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -34,11 +46,6 @@ struct TikTok;
 
 const API: &str = "https://open.tiktokapis.com/v2";
 
-/// Maximum size of one part of an upload. A video of this size is uploaded in one part, because several
-/// servers of TikTok refuse a smaller one in more parts.
-const MAX_CHUNK_BYTES: u64 = 64_000_000;
-/// Size of a part of a larger video, as in TikTok's example. The last part also contains the remainder.
-const CHUNK_BYTES: u64 = 10_000_000;
 /// Maximum length of a photo post's title, in UTF-16 code units.
 const MAX_TITLE: usize = 90;
 /// Hashtags that TikTok's app takes since August 2025. TikTok says nothing of its API, so that more are told.
@@ -54,9 +61,6 @@ const DAILY_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 /// Time limit of waiting for a complete post's id; moderation may take hours.
 const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(5);
 
-/// Error code of a post that is not for its creator alone, or for a public account, by an app that TikTok has not
-/// audited.
-const UNAUDITED: &str = "unaudited_client_can_only_post_to_private_accounts";
 const NARROWED: &str = "TikTok has not audited the app: only the creator sees the post (SELF_ONLY)";
 
 /// Told about a post in the inbox, which TikTok does not show to anybody else.
@@ -66,8 +70,6 @@ const IN_INBOX: &str =
 /// Scopes of a post that TikTok publishes, and of one that its creator finishes.
 const DIRECT_SCOPES: ScopeSet = &["user.info.basic", "video.publish"];
 const INBOX_SCOPES: ScopeSet = &["user.info.basic", "video.upload"];
-
-const FIELDS: &str = "id,create_time,title,video_description,cover_image_url,share_url,like_count,comment_count,share_count,view_count";
 
 pub(crate) static ADAPTER: Adapter = Adapter {
     id: "tiktok",
@@ -583,274 +585,6 @@ impl Publisher for TikTok {
     }
 }
 
-#[async_trait]
-impl Analytics for TikTok {
-    async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
-        // A post may have received its id since it was published.
-        let id = match is_publish(id) {
-            true => status(cx, id).await?.post_id().ok_or_else(|| {
-                Failure::rejected(404, format!("TikTok has no figures of {id}, which is not public"))
-            })?,
-            false => id.to_owned(),
-        };
-        let found: Data<Videos> = cx
-            .post(format!("{API}/video/query/"))
-            .query(&[("fields", FIELDS)])
-            .json(&json!({ "filters": { "video_ids": [id] } }))
-            .send()
-            .await?;
-        let video = found.data.videos.into_iter().find(|video| video.id == id);
-        video
-            .map(|video| video.metrics())
-            .ok_or_else(|| Failure::rejected(404, format!("video {id} is not there")))
-    }
-}
-
-#[async_trait]
-impl History for TikTok {
-    async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
-        let found = list(cx, cursor).await?;
-        let handle = handle(cx).await?;
-        Ok(found.map(|video| RemotePost {
-            url: match (&handle, &video.share_url) {
-                (Some(handle), _) => address(cx, handle, &video.id),
-                (None, shared) => cx.transport.rewrite_url(shared.as_deref().unwrap_or_default()),
-            },
-            text: video.caption().to_owned(),
-            media: video.cover_image_url.clone().into_iter().collect(),
-            published_at: video.published_at(),
-            metrics: video.metrics(),
-            id: video.id,
-        }))
-    }
-}
-
-#[async_trait]
-impl Options for TikTok {
-    fn kinds(&self) -> &'static [&'static str] {
-        &["privacy_levels", "creator"]
-    }
-
-    async fn options(
-        &self,
-        cx: &Session<'_>,
-        kind: &str,
-        _parent: Option<&str>,
-    ) -> Result<Vec<SelectOption>> {
-        if !self.kinds().contains(&kind) {
-            return Err(Failure::rejected(404, format!("TikTok has no list of {kind}")));
-        }
-        let creator = creator(cx).await?;
-        if kind == "creator" {
-            return Ok(creator.properties());
-        }
-        let levels = creator.privacy_level_options;
-        let name = |level: &str| {
-            level.parse().map_or(level.to_owned(), |known: PrivacyLevel| known.name().to_owned())
-        };
-        let levels = levels.into_iter().filter(|level| required::is_id(level));
-        Ok(levels.map(|level| SelectOption { name: name(&level), id: level }).collect())
-    }
-}
-
-/// Reads the creator's options and limits.
-async fn creator(cx: &Session<'_>) -> Result<Creator> {
-    ask(cx, "post/publish/creator_info/query/", &json!({})).await
-}
-
-/// Returns the `post_info` of a post, within its creator's options.
-async fn info(cx: &Session<'_>, post: &PublishRequest, settings: Settings, first: &Media) -> Result<Value> {
-    let creator = creator(cx).await.map_err(unauthorized)?;
-    let is_on = |setting: Option<bool>| setting == Some(true);
-    let privacy = match settings.privacy_level {
-        Some(wanted) => match creator.refuses_level(wanted) {
-            None => wanted,
-            Some(message) => return Err(Failure::rejected(422, message)),
-        },
-        None => {
-            let widest = PrivacyLevel::ALL.iter().copied().find(|level| creator.takes(*level));
-            widest.unwrap_or(PrivacyLevel::Private)
-        }
-    };
-    let mut info = Map::new();
-    info.insert("privacy_level".into(), json!(privacy));
-    info.insert("disable_comment".into(), json!(is_on(settings.disable_comment) || creator.comment_disabled));
-    info.insert("brand_content_toggle".into(), json!(is_on(settings.brand_content_toggle)));
-    info.insert("brand_organic_toggle".into(), json!(is_on(settings.brand_organic_toggle)));
-    if first.kind == MediaKind::Image {
-        info.extend(photo_texts(post, settings.title));
-        info.insert("auto_add_music".into(), json!(is_on(settings.auto_add_music)));
-        return Ok(Value::Object(info));
-    }
-    if let Some(message) = creator.refuses_length(first) {
-        return Err(Failure::rejected(422, message));
-    }
-    info.insert("title".into(), json!(post.text));
-    info.insert("disable_duet".into(), json!(is_on(settings.disable_duet) || creator.duet_disabled));
-    info.insert("disable_stitch".into(), json!(is_on(settings.disable_stitch) || creator.stitch_disabled));
-    info.insert("is_aigc".into(), json!(is_on(settings.is_aigc)));
-    let cover = settings.video_cover_timestamp_ms;
-    info.extend(cover.map(|cover| ("video_cover_timestamp_ms".to_owned(), json!(cover))));
-    Ok(Value::Object(info))
-}
-
-/// Returns the `post_info` of a post for the inbox: the creator chooses everything else in TikTok's app.
-fn inbox_info(post: &PublishRequest, settings: Settings, first: &Media) -> Value {
-    match first.kind {
-        MediaKind::Image => Value::Object(photo_texts(post, settings.title)),
-        _ => json!({}),
-    }
-}
-
-/// Returns the texts of photos.
-fn photo_texts(post: &PublishRequest, title: Option<String>) -> Map<String, Value> {
-    let title = title.filter(|title| !title.is_empty()).map(|title| ("title".to_owned(), json!(title)));
-    title.into_iter().chain([("description".to_owned(), json!(post.text))]).collect()
-}
-
-/// Returns the warnings about a post for the inbox: that it waits there, and that TikTok does not pass on its text.
-fn inbox_warnings(main: &ContainerContent<'_>) -> Vec<Issue> {
-    let message = "tiktok sends the post to the inbox of its app, and shows it to nobody until the creator finishes \
-                   and publishes it there";
-    let (severity, code) = (Severity::Warning, "post_waits_in_inbox");
-    let mut found = vec![Issue::of_setting(severity, code, ADAPTER.id, "post_mode", message.to_owned())];
-    let is_video = main.media.first().is_none_or(|first| first.kind == MediaKind::Video);
-    if is_video && !main.text.trim().is_empty() {
-        let message = "tiktok takes no text of a video in its inbox; the creator writes it there".to_owned();
-        found.push(Issue::of_main(Severity::Warning, "text_ignored", "content", message));
-    }
-    found
-}
-
-/// Begins a post, whose body `body` makes of its `post_info`.
-///
-/// An app that TikTok has not audited may post for the creator alone. TikTok says so in its refusal only, so a
-/// post whose author chose no privacy level is begun again with that one. A post for the inbox has none.
-async fn begin(
-    cx: &Session<'_>,
-    post: &PublishRequest,
-    step: &mut Step,
-    kind: &str,
-    body: impl Fn(&Value) -> Value + Send,
-) -> Result<Begun> {
-    let path = format!("{API}/post/publish/{kind}/init/");
-    let settings: Settings = post.settings()?;
-    let is_chosen = settings.privacy_level.is_some() || settings.is_for_inbox();
-    let is_private = step.info["privacy_level"] == PrivacyLevel::Private.as_str();
-    let reply = cx.post(&path).json(&body(&step.info)).send_raw().await?;
-    let is_unaudited = code(&reply) == UNAUDITED;
-    if !is_unaudited || is_private || is_chosen {
-        let begun: Data<Begun> = reply.into_result(cx.platform).map_err(unauthorized)?.read()?;
-        return Ok(begun.data);
-    }
-    step.info["privacy_level"] = json!(PrivacyLevel::Private);
-    step.is_narrowed = true;
-    let begun: Data<Begun> = cx.post(&path).json(&body(&step.info)).send().await?;
-    Ok(begun.data)
-}
-
-/// Posts photos by their URLs and returns the publish id.
-async fn post_photos(cx: &Session<'_>, post: &PublishRequest, step: &mut Step) -> Result<String> {
-    let settings: Settings = post.settings()?;
-    let mut photos = Vec::with_capacity(post.media.len());
-    for medium in &post.media {
-        let address = cx.media.address(medium).await;
-        photos.push(address.map_err(|failure| failure.certain())?.to_string());
-    }
-    let cover = settings.photo_cover_index.filter(|index| (*index as usize) < photos.len());
-    let source = json!({
-        "source": "PULL_FROM_URL",
-        "photo_images": photos,
-        "photo_cover_index": cover.unwrap_or(0),
-    });
-    let begun = begin(cx, post, step, "content", |info| {
-        json!({
-            "media_type": "PHOTO",
-            "post_mode": settings.post_mode.unwrap_or(PostMode::Direct),
-            "post_info": info,
-            "source_info": source,
-            "is_aigc": settings.is_aigc == Some(true),
-        })
-    });
-    Ok(begun.await?.publish_id)
-}
-
-/// The parts of a file: all of one size, the last with the remainder.
-struct Pieces {
-    size: u64,
-    count: u64,
-}
-
-impl Pieces {
-    fn of(total: u64) -> Self {
-        match total <= MAX_CHUNK_BYTES {
-            true => Self { size: total, count: 1 },
-            false => Self { size: CHUNK_BYTES, count: total / CHUNK_BYTES },
-        }
-    }
-
-    /// Returns the size of the last part of a file.
-    fn last(&self, total: u64) -> u64 {
-        total - (self.count - 1) * self.size
-    }
-}
-
-/// The result of sending a part.
-enum Sent {
-    /// Number of parts that are stored.
-    Pieces(u64),
-    /// All parts are stored.
-    All,
-    /// The upload no longer exists.
-    Gone,
-}
-
-/// Sends the next part of an upload.
-async fn send(cx: &Session<'_>, video: &Media, step: &Step) -> Result<Sent> {
-    let (Some(upload), Some(publish)) = (&step.upload, &step.publish) else { return Ok(Sent::Gone) };
-    let (total, pieces) = (video.size_bytes, Pieces::of(video.size_bytes));
-    let start = step.sent * pieces.size;
-    let end = if step.sent + 1 == pieces.count { total } else { start + pieces.size };
-    let reply = cx
-        .put(upload)
-        // The URL itself is the credential.
-        .without_grant()
-        .header("content-range", format!("bytes {start}-{}/{total}", end - 1))
-        .upload(&video.mime, end - start, cx.slice(video, start..end))
-        .send_raw()
-        .await?;
-    match reply.status.as_u16() {
-        201 => Ok(Sent::All),
-        200..=299 => Ok(Sent::Pieces(step.sent + 1)),
-        403 | 404 => Ok(Sent::Gone),
-        // TikTok expects another part, as after a lost response.
-        416 => match status(cx, publish).await?.uploaded_bytes {
-            Some(has) if has >= total => Ok(Sent::All),
-            Some(has) if has / pieces.size != step.sent => Ok(Sent::Pieces(has / pieces.size)),
-            _ => Err(classify::by_status(&reply)),
-        },
-        _ => Err(reply.into_result(cx.platform).expect_err("it is no success")),
-    }
-}
-
-/// Drops an upload that can't be resumed. Nothing is posted before its last byte, so that the
-/// video can be uploaded again.
-async fn ended(cx: &Session<'_>) -> Failure {
-    let message = "the upload ended before its last byte; it begins again";
-    match cx.save(&Step::default()).await {
-        Ok(()) => Failure::upstream(503, message).certain(),
-        Err(unsaved) => unsaved,
-    }
-}
-
-/// Returns true if TikTok gave up the post of an earlier attempt.
-async fn has_failed(cx: &Session<'_>, step: &Step) -> Result<bool> {
-    match &step.publish {
-        Some(publish) => Ok(status(cx, publish).await?.status == "FAILED"),
-        None => Ok(false),
-    }
-}
-
 async fn status(cx: &Session<'_>, publish: &str) -> Result<Status> {
     ask(cx, "post/publish/status/fetch/", &json!({ "publish_id": publish })).await
 }
@@ -858,115 +592,6 @@ async fn status(cx: &Session<'_>, publish: &str) -> Result<Status> {
 async fn ask<T: DeserializeOwned>(cx: &Session<'_>, path: &str, body: &Value) -> Result<T> {
     let answer: Data<T> = cx.post(format!("{API}/{path}")).json(body).send().await?;
     Ok(answer.data)
-}
-
-/// The creator's public posts. Only the latest are searched, since absence from them proves nothing.
-struct Posts<'a>(&'a Session<'a>);
-
-#[async_trait]
-impl Listing for Posts<'_> {
-    type Item = Video;
-    const MAX_PAGES: usize = 1;
-
-    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Video>> {
-        list(self.0, cursor).await
-    }
-
-    fn id(video: &Video) -> &str {
-        &video.id
-    }
-
-    fn published_at(video: &Video) -> Option<DateTime<Utc>> {
-        Some(video.published_at())
-    }
-
-    fn matches(&self, video: &Video, post: &PublishRequest) -> bool {
-        let text = post.text.trim();
-        !text.is_empty() && (video.title.trim() == text || video.video_description.trim() == text)
-    }
-}
-
-async fn list(cx: &Session<'_>, cursor: Option<&str>) -> Result<Page<Video>> {
-    let mut body = json!({ "max_count": 20 });
-    if let Some(cursor) = cursor.and_then(|cursor| cursor.parse::<i64>().ok()) {
-        body["cursor"] = json!(cursor);
-    }
-    let list: Data<Videos> =
-        cx.post(format!("{API}/video/list/")).query(&[("fields", FIELDS)]).json(&body).send().await?;
-    let Videos { videos, cursor, has_more } = list.data;
-    Ok(Page { items: videos, next: cursor.filter(|_| has_more).map(|cursor| cursor.to_string()) })
-}
-
-/// Returns the failure of a post that TikTok gave up. TikTok's table says which reasons permit another try.
-fn failed(reason: &str) -> Failure {
-    let advice = match reason {
-        "internal" => ", an error of its own",
-        "photo_pull_failed" | "video_pull_failed" => ": it could not fetch the file",
-        "picture_size_check_failed" => ": a picture has too many pixels or bytes",
-        _ => "",
-    };
-    let message = format!("TikTok could not post it: {reason}{advice}");
-    match reason {
-        "internal" | "photo_pull_failed" | "video_pull_failed" => Failure::upstream(503, message).certain(),
-        "auth_removed" => Failure::revoked(message),
-        spam if spam.starts_with("spam_risk") => Failure::rejected(403, message),
-        _ => Failure::rejected(422, message),
-    }
-}
-
-/// Returns the failure of a call that publishes. Without its scope, which the creator took back since the login or never
-/// gave, every later post would die of the same: the account has to be connected again.
-fn unauthorized(failure: Failure) -> Failure {
-    match failure.code == ErrorCode::Rejected(401) && failure.message.contains("(scope_not_authorized)") {
-        true => Failure::revoked(failure.message),
-        false => failure,
-    }
-}
-
-/// Returns the code of a refusal; `ok` in a success.
-fn code(reply: &Reply) -> &str {
-    reply.body.pointer("/error/code").and_then(Value::as_str).unwrap_or("ok")
-}
-
-/// Returns the remedy of a refusal whose message does not name it.
-fn advice(code: &str) -> Option<&'static str> {
-    match code {
-        UNAUDITED => Some(
-            "TikTok has not audited the app, which posts to private accounts only, with the privacy_level SELF_ONLY",
-        ),
-        "url_ownership_unverified" => {
-            Some("the domain that serves the media has to be verified in TikTok's developer portal")
-        }
-        "reached_active_user_cap" => {
-            Some("TikTok has not audited the app, which posts for five accounts a day")
-        }
-        "spam_risk_too_many_pending_share" => Some(
-            "five posts of a day wait in the inbox of TikTok's app, where the creator finishes or discards them",
-        ),
-        _ => None,
-    }
-}
-
-/// Returns true if the account granted the scope for its handle. Sessions without known scopes may have it.
-fn is_profiled(cx: &Session<'_>) -> bool {
-    let scopes = &cx.grant.scopes;
-    scopes.is_empty() || scopes.iter().any(|scope| scope == "user.info.profile")
-}
-
-/// Returns the creator's handle of today, which may differ from the one at the login; `None` if TikTok does not tell it.
-async fn handle(cx: &Session<'_>) -> Result<Option<String>> {
-    // Only with this scope TikTok told the handle at the login: the account's name may be another without it.
-    let at_login = || is_profiled(cx).then(|| cx.account.username.clone());
-    Ok(current_handle(cx).await?.or_else(at_login))
-}
-
-/// Returns the handle among the creator's options, which `video.publish` opens; `None` if TikTok refuses them.
-async fn current_handle(cx: &Session<'_>) -> Result<Option<String>> {
-    match creator(cx).await {
-        Ok(creator) => Ok(creator.creator_username.filter(|name| !name.is_empty())),
-        Err(failure) if failure.code.is_permanent() => Ok(None),
-        Err(failure) => Err(failure),
-    }
 }
 
 fn address(cx: &Session<'_>, username: &str, id: &str) -> String {
@@ -1028,65 +653,6 @@ struct User {
 }
 
 #[derive(Deserialize)]
-struct Creator {
-    creator_username: Option<String>,
-    creator_nickname: Option<String>,
-    #[serde(default)]
-    privacy_level_options: Vec<String>,
-    #[serde(default)]
-    comment_disabled: bool,
-    #[serde(default)]
-    duet_disabled: bool,
-    #[serde(default)]
-    stitch_disabled: bool,
-    max_video_post_duration_sec: Option<u64>,
-}
-
-impl Creator {
-    fn takes(&self, level: PrivacyLevel) -> bool {
-        self.privacy_level_options.iter().any(|other| other == level.as_str())
-    }
-
-    /// Returns why the creator can't choose this level; `None` if they can.
-    fn refuses_level(&self, wanted: PrivacyLevel) -> Option<String> {
-        let levels = self.privacy_level_options.join(", ");
-        let message = format!("the creator may choose a privacy_level of {levels}, and it is {wanted}");
-        (!self.takes(wanted)).then_some(message)
-    }
-
-    /// Returns why the creator can't post this video for its length; `None` if they can, and for photos.
-    fn refuses_length(&self, first: &Media) -> Option<String> {
-        let longest = self.max_video_post_duration_sec.map(Duration::from_secs);
-        let (length, most) = first.duration.zip(longest).filter(|(length, most)| length > most)?;
-        let (length, most) = (length.as_secs_f64(), most.as_secs());
-        Some(format!("the creator may post videos of {most} seconds, and this has {length}"))
-    }
-
-    /// Returns the properties that TikTok requires to be shown before a post, by TikTok's names.
-    fn properties(self) -> Vec<SelectOption> {
-        let longest = self.max_video_post_duration_sec.map(|seconds| seconds.to_string());
-        let all = [
-            ("creator_nickname", self.creator_nickname),
-            ("creator_username", self.creator_username),
-            ("comment_disabled", Some(self.comment_disabled.to_string())),
-            ("duet_disabled", Some(self.duet_disabled.to_string())),
-            ("stitch_disabled", Some(self.stitch_disabled.to_string())),
-            ("max_video_post_duration_sec", longest),
-        ];
-        let known =
-            all.into_iter().filter_map(|(id, value)| Some((id, value.filter(|value| !value.is_empty())?)));
-        known.map(|(id, name)| SelectOption { id: id.to_owned(), name }).collect()
-    }
-}
-
-#[derive(Deserialize)]
-struct Begun {
-    #[serde(deserialize_with = "required::id")]
-    publish_id: String,
-    upload_url: Option<String>,
-}
-
-#[derive(Deserialize)]
 struct Status {
     status: String,
     fail_reason: Option<String>,
@@ -1105,79 +671,9 @@ impl Status {
     }
 }
 
-#[derive(Deserialize)]
-struct Videos {
-    #[serde(default)]
-    videos: Vec<Video>,
-    cursor: Option<i64>,
-    #[serde(default)]
-    has_more: bool,
-}
-
-#[derive(Deserialize)]
-struct Video {
-    #[serde(deserialize_with = "required::id")]
-    id: String,
-    #[serde(default)]
-    create_time: i64,
-    #[serde(default)]
-    title: String,
-    #[serde(default)]
-    video_description: String,
-    cover_image_url: Option<String>,
-    share_url: Option<String>,
-    #[serde(default)]
-    like_count: u64,
-    #[serde(default)]
-    comment_count: u64,
-    #[serde(default)]
-    share_count: u64,
-    #[serde(default)]
-    view_count: u64,
-}
-
-impl Video {
-    fn published_at(&self) -> DateTime<Utc> {
-        DateTime::from_timestamp(self.create_time, 0).unwrap_or_default()
-    }
-
-    fn caption(&self) -> &str {
-        if self.video_description.is_empty() { &self.title } else { &self.video_description }
-    }
-
-    /// Returns the metrics. Plays count as impressions, because TikTok reports no other.
-    fn metrics(&self) -> Metrics {
-        Metrics {
-            impressions: self.view_count,
-            video_views: self.view_count,
-            likes: self.like_count,
-            comments: self.comment_count,
-            shares: self.share_count,
-            ..Metrics::default()
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_file_is_split_into_the_parts_tiktok_documents() {
-        for (total, size, count) in [
-            (1, 1, 1),
-            (9_437_184, 9_437_184, 1),
-            (50_000_123, 50_000_123, 1),
-            (64_000_000, 64_000_000, 1),
-            (64_000_001, 10_000_000, 6),
-            (4_000_000_000, 10_000_000, 400),
-        ] {
-            let pieces = Pieces::of(total);
-            assert_eq!((pieces.size, pieces.count), (size, count), "{total}");
-            assert_eq!(pieces.count, total / pieces.size, "{total}");
-            assert!(pieces.last(total) <= MAX_CHUNK_BYTES, "{total}");
-        }
-    }
 
     #[test]
     fn an_id_larger_than_a_float_is_parsed_exactly() {
