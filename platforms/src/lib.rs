@@ -1,7 +1,7 @@
 //! Adapters of the eleven platforms, independent of the rest of Fanfare.
 //!
-//! Each is one file, written from the platform's documentation. The rest of the service uses them through
-//! [`get`], as an [`Adapter`].
+//! Each is a file, or a folder if it has more than one idea, written from the platform's documentation. The rest of the
+//! service uses them through [`get`], as an [`Adapter`].
 
 mod adapter;
 mod auth;

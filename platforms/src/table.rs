@@ -165,7 +165,7 @@ fn capital(word: &str) -> String {
 fn cells(platform: &Adapter) -> [String; COLUMNS.len()] {
     let can = &platform.limits;
     [
-        format!("[{}](src/{0}.rs)", platform.id),
+        format!("[{}]({})", platform.id, source_path(platform)),
         text(can),
         match can.content {
             Content::TextOrMedia => "text or media",
@@ -210,6 +210,16 @@ fn cells(platform: &Adapter) -> [String; COLUMNS.len()] {
         editing(platform),
         platform.options.map_or_else(String::new, |options| options.kinds().join(", ")),
     ]
+}
+
+/// Returns the path of an adapter's source from the crate on: its one file, or the main one of its folder.
+fn source_path(platform: &Adapter) -> String {
+    let file = format!("src/{}.rs", platform.id);
+    if Path::new(env!("CARGO_MANIFEST_DIR")).join(&file).is_file() {
+        file
+    } else {
+        format!("src/{}/mod.rs", platform.id)
+    }
 }
 
 fn editing(platform: &Adapter) -> String {
