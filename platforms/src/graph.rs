@@ -19,16 +19,6 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Version of the Graph API, for Facebook and Instagram. Each lives for about two years:
-/// <https://developers.facebook.com/docs/graph-api/changelog>.
-macro_rules! version {
-    () => {
-        "v26.0"
-    };
-}
-
-pub(crate) use version;
-
 /// Wait after the publishing cap, which counts the last 24 hours: the attempts of a post last longer than that.
 const PUBLISHING_CAP_BACKOFF: Duration = Duration::from_secs(3 * 3600);
 /// Share of a limit, in percent, above which polls are made rarely, and the pause between them.

@@ -17,6 +17,7 @@ use crate::{
     listing::{self, Listing},
     required, schema,
     text::{self, Bare, collapse_whitespace},
+    versions,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -29,7 +30,7 @@ use std::{ops::RangeInclusive, time::Duration};
 /// Instagram. <https://developers.facebook.com/docs/instagram-platform>
 struct Instagram;
 
-const API: &str = concat!("https://graph.instagram.com/", graph::version!());
+const API: &str = concat!("https://graph.instagram.com/", versions::graph_api!());
 const TOKEN: &str = "https://api.instagram.com/oauth/access_token";
 const LONG_LIVED_TOKEN: &str = "https://graph.instagram.com/access_token";
 const REFRESH: &str = "https://graph.instagram.com/refresh_access_token";

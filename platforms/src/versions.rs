@@ -4,7 +4,6 @@
 //! line of the log. LinkedIn's version is a month that a header names; Meta's is a part of each address. The others have
 //! none, or one without an end.
 
-use crate::graph;
 use chrono::{DateTime, Datelike, Days, Months, NaiveDate, Utc};
 use std::{fmt, str::FromStr};
 
@@ -24,9 +23,18 @@ const fn day(year: i32, month: u32, day: u32) -> NaiveDate {
     NaiveDate::from_ymd_opt(year, month, day).expect("a day of the calendar")
 }
 
-/// Version of the Graph API. v26.0 was released on 2026-07-29; Meta serves a version for at least two years, and answers
-/// calls that name an earlier one as the oldest that is left: <https://developers.facebook.com/docs/graph-api/changelog>.
-const GRAPH: Scheme = Scheme::Named { name: graph::version!(), ends: day(2028, 7, 29) };
+/// Version of the Graph API, for Facebook and Instagram. v26.0 was released on 2026-07-29; Meta serves a version for at least
+/// two years, and answers calls that name an earlier one as the oldest that is left:
+/// <https://developers.facebook.com/docs/graph-api/changelog>.
+macro_rules! graph_api {
+    () => {
+        "v26.0"
+    };
+}
+
+pub(crate) use graph_api;
+
+const GRAPH: Scheme = Scheme::Named { name: graph_api!(), ends: day(2028, 7, 29) };
 
 /// The platforms with the page that says how their API is versioned. LinkedIn's was read in August 2026, Meta's in
 /// November 2026.

@@ -10,6 +10,7 @@ use crate::{
     graph::{self, Fields, Made},
     required, storage,
     upload::{Begun, Processing, Sent, Upload, Uploaded},
+    versions,
 };
 use async_trait::async_trait;
 use chrono::TimeDelta;
@@ -23,8 +24,8 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// Host of videos that are uploaded in parts.
-const VIDEO_API: &str = concat!("https://graph-video.facebook.com/", graph::version!());
-const UPLOADS: &str = concat!("https://rupload.facebook.com/video-upload/", graph::version!());
+const VIDEO_API: &str = concat!("https://graph-video.facebook.com/", versions::graph_api!());
+const UPLOADS: &str = concat!("https://rupload.facebook.com/video-upload/", versions::graph_api!());
 
 /// Size of one part of a video, if Facebook does not say which bytes are next.
 const CHUNK_BYTES: u64 = 4 << 20;

@@ -27,6 +27,7 @@ use crate::{
     graph::{self, Fields, Listed, Made, MediaType},
     listing, oauth, required, schema,
     upload::{self, Uploaded},
+    versions,
 };
 use async_trait::async_trait;
 use domain::{ErrorCode, Failure};
@@ -41,9 +42,9 @@ use url::Url;
 /// Facebook. <https://developers.facebook.com/docs/pages-api>
 struct Facebook;
 
-const API: &str = concat!("https://graph.facebook.com/", graph::version!());
+const API: &str = concat!("https://graph.facebook.com/", versions::graph_api!());
 
-const TOKEN: &str = concat!("https://graph.facebook.com/", graph::version!(), "/oauth/access_token");
+const TOKEN: &str = concat!("https://graph.facebook.com/", versions::graph_api!(), "/oauth/access_token");
 const SITE: &str = "https://www.facebook.com";
 
 /// Maximum number of photos. Meta documents none; this number is known to work.
@@ -100,7 +101,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         ..Limits::DEFAULT
     },
     auth: Auth::OAuth2(OAuth2 {
-        authorize: concat!("https://www.facebook.com/", graph::version!(), "/dialog/oauth"),
+        authorize: concat!("https://www.facebook.com/", versions::graph_api!(), "/dialog/oauth"),
         token: TOKEN,
         // Without `business_management`, a Page of a business portfolio is found only if the person chose it in the
         // dialog (see `pages`).
