@@ -42,6 +42,7 @@ pub(super) fn trials() -> Vec<Trial> {
             a_playlist_of_somebody_else_is_told_before_the_upload,
             a_video_has_a_title_in_each_language_and_a_recording_date,
             invalid_localizations_and_dates_are_rejected_before_the_upload,
+            localizations_at_each_limit_are_taken,
             youtube_needs_the_language_of_the_title_for_others,
             a_video_without_a_text_is_named_after_its_file,
             youtubes_own_names_of_settings_are_taken,
@@ -830,14 +831,16 @@ async fn invalid_localizations_and_dates_are_rejected_before_the_upload() {
         assert_eq!(found, [(code, path)], "{word}: {issues:?}");
         assert!(issues[0].message.contains(word), "{word}: {issues:?}");
     }
-    // At each limit.
+}
+
+async fn localizations_at_each_limit_are_taken() {
+    let world = World::start().await;
+    let actor = actor(&world, "youtube");
     let mut post = actor.post("a video");
-    post.settings = with(json!({ "title": "é".repeat(100), "description": "é".repeat(2500) }));
-    post.settings["madeForKids"] = json!(false);
-    assert_eq!(
-        check(actor.platform, &[ContainerContent { text: &post.text, media: &post.media }], &post.settings),
-        []
-    );
+    let localization = json!({ "language": "en", "title": "é".repeat(100), "description": "é".repeat(2500) });
+    post.settings = json!({ "defaultLanguage": "de", "localizations": [localization], "madeForKids": false });
+    let contents = [ContainerContent { text: &post.text, media: &post.media }];
+    assert_eq!(check(actor.platform, &contents, &post.settings), []);
     actor.publish(&post).await.on("publish");
     assert_eq!(actor.accepted().await, 1);
 }
