@@ -4,7 +4,7 @@
 //! that are given up by `post.target.incomplete`. Their user may retry them, which is a round of retries of a target that
 //! stays live; it ends with the same event, or with `post.target.published` of that round.
 
-use super::{TargetKey, lock_post, note, settle::Shortfall};
+use super::{TargetKey, lock_post, note};
 use crate::{
     bounds::{Access, Resource},
     events::{self, NewEvent},
@@ -14,12 +14,20 @@ use crate::{
 };
 use chrono::{DateTime, Utc};
 use domain::{
-    Missing, Part, PostId, TargetId,
+    ErrorCode, ErrorSource, Missing, Part, PostId, TargetId,
     event::{self, EventAccount, EventName},
     missing::given_up,
 };
 use sqlx::{PgConnection, PgPool, types::Json};
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
+
+/// Why a target, or the rest of its thread, is not published.
+pub(super) struct Shortfall<'a> {
+    /// `None` if nothing failed.
+    pub(super) code: Option<ErrorCode>,
+    pub(super) message: Cow<'a, str>,
+    pub(super) source: ErrorSource,
+}
 
 /// Gives up what is missing of a live target, and fences off an attempt under way. Returns what is missing; nothing if
 /// all of the target is live that its platform has a place for.

@@ -2,7 +2,7 @@
 
 use super::{
     LeftOut, Replies, TargetKey, left_out, lock_post,
-    missing::{self, mark_incomplete},
+    missing::{self, Shortfall, mark_incomplete},
     note,
     outcome::{self, History},
     wake_replies,
@@ -13,7 +13,7 @@ use crate::{
 };
 use chrono::{DateTime, Utc};
 use domain::{
-    CancelReason, ErrorCode, ErrorSource, Failure, Missing, PostStatus, TargetStatus,
+    CancelReason, ErrorSource, Failure, Missing, PostStatus, TargetStatus,
     event::{self, EventAccount, EventName, Outcome},
     publishing::{
         self, Rules,
@@ -22,7 +22,6 @@ use domain::{
 };
 use serde_json::Value;
 use sqlx::{PgConnection, PgPool};
-use std::borrow::Cow;
 use uuid::Uuid;
 
 /// The final state of a target.
@@ -74,14 +73,6 @@ impl End {
             }
         }
     }
-}
-
-/// Why a target, or the rest of its thread, is not published.
-pub(super) struct Shortfall<'a> {
-    /// `None` if nothing failed.
-    pub(super) code: Option<ErrorCode>,
-    pub(super) message: Cow<'a, str>,
-    pub(super) source: ErrorSource,
 }
 
 /// The outcome of settling a target.

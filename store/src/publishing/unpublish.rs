@@ -7,10 +7,8 @@
 
 use super::{
     Replies, TargetKey, lock_post,
-    missing::{self, mark_incomplete},
-    note,
-    settle::Shortfall,
-    wake_replies,
+    missing::{self, Shortfall, mark_incomplete},
+    note, wake_replies,
 };
 use crate::{decode::Parsed, outbox, timeline};
 use chrono::{DateTime, Utc};
