@@ -14,8 +14,9 @@ fn tests(dir: &Path, found: &mut HashSet<(String, String)>) {
             tests(&path, found);
         }
         let Some(file) = name.strip_suffix(".rs") else { continue };
-        // A module of several files is named after its directory.
-        let file = if file == "mod" { dir.file_name().unwrap().to_str().unwrap() } else { file };
+        // A module of several files is named after its directory, and so are its tests.
+        let file =
+            if ["mod", "tests"].contains(&file) { dir.file_name().unwrap().to_str().unwrap() } else { file };
         let source = std::fs::read_to_string(&path).unwrap();
         let (mut is_test, mut is_case) = (false, false);
         for line in source.lines().map(str::trim) {
