@@ -4,6 +4,10 @@
 //! operation asks for. Each role includes the one below it.
 
 use crate::scope::Scope::{self, *};
+use chrono::TimeDelta;
+
+/// Time for which an invitation to become a member can be accepted.
+pub const INVITATION_TTL: TimeDelta = TimeDelta::days(7);
 
 crate::string_enum! {
     /// Rights of a member.

@@ -9,7 +9,7 @@ use crate::{
     Change,
     audit::{self, Action, Actor},
     bounds::{self, Access, Resource},
-    decode::Parsed,
+    decode::{self, Parsed},
     grants,
     page::{Cursor, Page, Request},
 };
@@ -33,6 +33,8 @@ domain::string_enum! {
         Disconnected = "disconnected",
     }
 }
+
+decode::into_inner!(AccountStatus);
 
 /// A connected account, without its grant.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]

@@ -4,9 +4,8 @@
 //! once the second sees the first. The lock is the weak one that foreign keys don't wait for: publishing and all
 //! else goes on meanwhile, and only creations of the same organization wait for each other.
 
-use crate::team::INVITATION_TTL;
 use chrono::{DateTime, Utc};
-use domain::{OrgId, Owner};
+use domain::{OrgId, Owner, member::INVITATION_TTL};
 use sqlx::{PgConnection, PgPool};
 
 /// A ceiling that would be exceeded.

@@ -34,29 +34,20 @@ impl<'r, T: FromStr<Err: Error + Send + Sync + 'static>> Decode<'r, Postgres> fo
     }
 }
 
+/// Makes columns of these types readable as [`Parsed`]. Each module does that for its own.
 macro_rules! into_inner {
     ($($inner:ty),+ $(,)?) => {$(
-        impl From<Parsed<$inner>> for $inner {
-            fn from(parsed: Parsed<$inner>) -> Self {
+        impl From<$crate::decode::Parsed<$inner>> for $inner {
+            fn from(parsed: $crate::decode::Parsed<$inner>) -> Self {
                 parsed.0
             }
         }
     )+};
 }
 
-into_inner!(
-    ErrorSource,
-    MediaKind,
-    MediaStatus,
-    Mode,
-    PostStatus,
-    TargetStatus,
-    crate::accounts::AccountStatus,
-    crate::deliveries::DeliveryStatus,
-    crate::imports::ImportStatus,
-    domain::member::Role,
-    crate::team::Status,
-);
+pub(crate) use into_inner;
+
+into_inner!(ErrorSource, MediaKind, MediaStatus, Mode, PostStatus, TargetStatus, domain::member::Role,);
 
 /// Unwraps the values of an array column.
 pub(crate) fn unwrap<T>(parsed: Vec<Parsed<T>>) -> Vec<T> {

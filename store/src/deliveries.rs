@@ -6,7 +6,7 @@
 
 use crate::{
     bounds::Whole,
-    decode::Parsed,
+    decode::{self, Parsed},
     drain,
     page::{Cursor, Page, Request},
     webhooks,
@@ -31,6 +31,8 @@ domain::string_enum! {
         Failed = "failed",
     }
 }
+
+decode::into_inner!(DeliveryStatus);
 
 /// A delivery, as the delivery log shows it.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]

@@ -6,7 +6,7 @@
 
 use crate::{
     bounds::{Access, Resource},
-    decode::Parsed,
+    decode::{self, Parsed},
     events::{self, NewEvent},
     outbox,
     page::{Cursor, Page, Request},
@@ -33,6 +33,8 @@ domain::string_enum! {
         Failed = "failed",
     }
 }
+
+decode::into_inner!(ImportStatus);
 
 /// An import of an account's posts.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]

@@ -7,15 +7,14 @@
 //! The row is enough: relays poll. So that they need not wait for that, the commit wakes the relay of the same process,
 //! and a process without one notifies those of others (`store::transaction`).
 
+pub use crate::transaction::CHANNEL;
+
 use crate::transaction;
 use domain::{OrgId, PostId, outbox::Message};
 use serde_json::Value;
 use sqlx::{PgConnection, PgPool, types::Json};
 use std::time::Duration;
 use uuid::Uuid;
-
-/// Channel on which processes without a relay tell of new messages.
-pub const CHANNEL: &str = "outbox";
 
 /// A message claimed by a relay.
 #[derive(Debug)]

@@ -12,7 +12,10 @@ use crate::{
     team,
 };
 use chrono::{DateTime, Utc};
-use domain::{MemberId, Mode, OrgId, Owner, PersonId, member::Role};
+use domain::{
+    MemberId, Mode, OrgId, Owner, PersonId,
+    member::{INVITATION_TTL, Role},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::{PgConnection, PgPool};
@@ -231,7 +234,7 @@ pub async fn invitations(db: &PgPool, identity: &Identity, now: DateTime<Utc>) -
                where own.org_id = m.org_id and i.issuer = $3 and i.subject = $4)
            order by o.name, m.id limit $5"#,
         identity.email,
-        now - team::INVITATION_TTL,
+        now - INVITATION_TTL,
         identity.issuer,
         identity.subject,
         MAX_INVITATIONS
@@ -312,7 +315,7 @@ async fn attempt_join_with(
         identity.email,
         now,
         identity.name,
-        now - team::INVITATION_TTL,
+        now - INVITATION_TTL,
         member.0
     )
     .fetch_optional(&mut *tx)

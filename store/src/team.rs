@@ -6,19 +6,20 @@
 use crate::{
     audit::{self, Action, Actor, Change},
     ceilings::{self, Exceeded, Kind},
-    decode::Parsed,
+    decode::{self, Parsed},
     keys,
     page::{Cursor, Page, Request},
     people,
 };
-use chrono::{DateTime, TimeDelta, Utc};
-use domain::{MemberId, Mode, OrgId, Owner, PersonId, member::Role};
+use chrono::{DateTime, Utc};
+use domain::{
+    MemberId, Mode, OrgId, Owner, PersonId,
+    member::{INVITATION_TTL, Role},
+};
 use serde_json::json;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-/// Time for which an invitation can be accepted.
-pub const INVITATION_TTL: TimeDelta = TimeDelta::days(7);
 /// Number of random characters in an invitation's token: 256 bits.
 const TOKEN_LENGTH: usize = 43;
 
@@ -31,6 +32,8 @@ domain::string_enum! {
         Active = "active",
     }
 }
+
+decode::into_inner!(Status);
 
 /// A member.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,6 +15,8 @@ use std::{
 };
 use tokio::sync::watch;
 
+/// Channel on which processes without a relay tell of new messages.
+pub const CHANNEL: &str = "outbox";
 /// Shortest time between two notifications of a process.
 pub const NOTIFY_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -122,7 +124,7 @@ impl Commits {
 pub async fn notify_relays(db: &PgPool, commits: &mut Commits) -> sqlx::Result<()> {
     loop {
         commits.next().await;
-        sqlx::query!("select pg_notify($1, '')", crate::outbox::CHANNEL).execute(db).await?;
+        sqlx::query!("select pg_notify($1, '')", CHANNEL).execute(db).await?;
         tokio::time::sleep(NOTIFY_INTERVAL).await;
     }
 }

@@ -6,7 +6,11 @@ use crate::{
     database, world,
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{Mode, OrgId, Owner, PersonId, member::Role, scope::Scope};
+use domain::{
+    Mode, OrgId, Owner, PersonId,
+    member::{INVITATION_TTL, Role},
+    scope::Scope,
+};
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -246,8 +250,7 @@ async fn an_invitation_expires_after_seven_days_and_can_be_repeated() {
     let org = organizations::create(&db, "Acme").await.unwrap();
     let begin = Utc::now();
     let invite = async |role, at| stored(&db, org, "bob@example.com", role, at).await;
-    let (before, after) =
-        (begin + team::INVITATION_TTL - TimeDelta::seconds(1), begin + team::INVITATION_TTL);
+    let (before, after) = (begin + INVITATION_TTL - TimeDelta::seconds(1), begin + INVITATION_TTL);
     let accept = async |token: &str, at| accept(&db, token, at).await;
 
     let (bob, first) = invite(Role::Viewer, begin).await.unwrap();
@@ -263,5 +266,5 @@ async fn an_invitation_expires_after_seven_days_and_can_be_repeated() {
     );
     assert!(!accept(&first, after).await, "replaced");
     assert!(accept(&second, after).await);
-    assert!(invite(Role::Owner, after + team::INVITATION_TTL).await.is_none(), "a member");
+    assert!(invite(Role::Owner, after + INVITATION_TTL).await.is_none(), "a member");
 }

@@ -2,7 +2,7 @@
 //!
 //! The derives generate OpenAPI 3.0; it is converted to 3.1 at the end. <https://spec.openapis.org/oas/v3.1.0>
 
-use crate::openapi::{examples, responses, validate::NEVER, webhooks};
+use crate::openapi::{examples, operations_mut, responses, validate::NEVER, webhooks};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -350,12 +350,6 @@ fn link(document: &mut Value) {
         let response = &mut document["paths"][path.as_str()][method]["responses"][status];
         response["links"][name.as_str().unwrap_or_default()] = link;
     }
-}
-
-/// Returns all operations, to be changed.
-pub(crate) fn operations_mut(document: &mut Value) -> impl Iterator<Item = &mut Value> {
-    let paths = document["paths"].as_object_mut().expect("the document has paths");
-    paths.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut)
 }
 
 /// Returns all operations, each with its method.

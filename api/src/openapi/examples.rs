@@ -3,7 +3,7 @@
 //! They are in `examples.json`, by schema name. Every body has one; `.ci/contract` validates each against its
 //! schema.
 
-use super::document::operations_mut;
+use super::operations_mut;
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
 

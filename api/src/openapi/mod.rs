@@ -7,3 +7,11 @@ pub mod tag;
 pub(crate) mod unknown;
 pub mod validate;
 mod webhooks;
+
+use serde_json::{Map, Value};
+
+/// Returns all operations of a document, to be changed.
+pub(crate) fn operations_mut(document: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let paths = document["paths"].as_object_mut().expect("the document has paths");
+    paths.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut)
+}
