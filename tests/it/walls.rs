@@ -1,18 +1,29 @@
-//! Dependency rules between the crates, checked against their manifests.
+//! Rules about the sources: which crate and module may use which, how long a part may be, and that pages name what
+//! exists.
 //!
 //! `cargo deny` enforces the rules for external crates. This enforces those between our crates, also where
 //! the WebAssembly target that would prove the workflows' purity is not installed.
 
+mod circles;
+mod signposts;
+mod sizes;
+mod source;
+
 use std::{collections::BTreeSet, process::Command};
 
-/// Returns the direct dependencies of a crate of the workspace.
-fn dependencies(of: &str) -> BTreeSet<String> {
+/// Returns what cargo tells of the workspace.
+fn metadata() -> serde_json::Value {
     let metadata = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
-    let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout).unwrap();
+    serde_json::from_slice(&metadata.stdout).unwrap()
+}
+
+/// Returns the direct dependencies of a crate of the workspace.
+fn dependencies(of: &str) -> BTreeSet<String> {
+    let metadata = metadata();
     let package = metadata["packages"]
         .as_array()
         .unwrap()
@@ -117,43 +128,6 @@ fn one_module_reads_the_headers_of_requests() {
         }
     }
     assert!(checked > 100, "{checked}");
-}
-
-/// Checks that every `crate::path::name` in ARCHITECTURE.md is declared in that crate.
-#[test]
-fn the_architecture_page_names_only_existing_items() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
-    // Diagrams, in fences of three backticks, name no paths.
-    let page: String = page.split("```").step_by(2).collect();
-    let mut checked = 0;
-    for path in page.split('`').skip(1).step_by(2).filter(|code| code.contains("::")) {
-        let (home, rest) = path.split_once("::").unwrap();
-        let name = rest.rsplit("::").next().unwrap();
-        // A type's own item, such as `Platform::locate`, may be in any crate.
-        let homes: Vec<_> = OURS.into_iter().filter(|ours| !OURS.contains(&home) || *ours == home).collect();
-        let name = name.trim_end_matches("()");
-        let declared = homes.iter().any(|home| {
-            sources(&root.join(home).join("src")).iter().any(|source| {
-                ["fn ", "struct ", "enum ", "mod ", "trait ", "const "].iter().any(|kind| {
-                    source.match_indices(&format!("{kind}{name}")).any(|(at, found)| {
-                        !source[at + found.len()..]
-                            .starts_with(|next: char| next.is_alphanumeric() || next == '_')
-                    })
-                }) || source.contains(&format!("pub {name}:"))
-                    || source.lines().any(|line| is_variant(line, name))
-            })
-        });
-        assert!(declared, "ARCHITECTURE.md names `{path}`, which does not exist");
-        checked += 1;
-    }
-    assert!(checked > 20, "only {checked} names were found");
-}
-
-/// Returns whether a line declares a variant of this name.
-fn is_variant(line: &str, name: &str) -> bool {
-    let rest = line.trim_start().strip_prefix(name);
-    rest.is_some_and(|rest| [",", "(", " {"].iter().any(|next| rest.starts_with(next)))
 }
 
 fn sources(dir: &std::path::Path) -> Vec<String> {

@@ -1,0 +1,369 @@
+//! No module depends on one that depends on it: whoever reads a module knows which ones to read before.
+//!
+//! A module and those inside it are one room and may name each other. What is used through a `use` of another module,
+//! such as the root of the crate, counts as used from where it is declared; names that a glob brings and macros make
+//! are not seen. Modules of tests are left out.
+
+use super::source::{closed, is_word, keywords, sources, word};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Directories of modules: the roots of crates.
+const ROOTS: [&str; 22] = [
+    "domain/src",
+    "telemetry/src",
+    "store/src",
+    "pictures/src",
+    "media/src",
+    "egress/src",
+    "platforms/src",
+    "sandbox/src",
+    "workflows/src",
+    "publishing/src",
+    "model/src",
+    "activities/src",
+    "starter/src",
+    "devstack/src",
+    "api/src",
+    "doctor/src",
+    "server/src",
+    "tests/src",
+    "tests/it",
+    "tests/proof",
+    "tests/bench",
+    "tests/cluster",
+];
+
+/// Dependencies that close a circle: the root, the module, and the one that it should not use. The list may only
+/// shrink: an entry that is not needed fails.
+const KNOTS: &[(&str, &str, &str)] = &[
+    ("store/src", "drain", "deliveries"),
+    ("store/src", "drain", "webhooks"),
+    ("store/src", "events", "drain"),
+    ("store/src", "people", "team"),
+    ("media/src", "container", "inspect"),
+    ("media/src", "format", "container"),
+    ("media/src", "inspect", "probe::image"),
+    ("media/src", "probe", "inspect"),
+    ("platforms/src", "adapter", "check"),
+    ("platforms/src", "adapter", "fit"),
+    ("platforms/src", "adapter", "session"),
+    ("platforms/src", "auth", "session"),
+    ("platforms/src", "classify", "session"),
+    ("platforms/src", "limits", "adapter"),
+    ("platforms/src", "look_up", "adapter"),
+    ("platforms/src", "oauth", "adapter"),
+    ("platforms/src", "oauth", "session"),
+    ("platforms/src", "secrets", "session"),
+    ("sandbox/src", "account", "simulator"),
+    ("sandbox/src", "admin_page", "control"),
+    ("sandbox/src", "bluesky::repo", "bluesky::video"),
+    ("sandbox/src", "control", "pipeline"),
+    ("sandbox/src", "facebook::media", "facebook::feed"),
+    ("sandbox/src", "page", "reddit"),
+    ("sandbox/src", "pinterest::boards", "pinterest::pins"),
+    ("sandbox/src", "youtube::comments", "youtube::videos"),
+    ("sandbox/src", "youtube::videos", "youtube::captions"),
+    ("sandbox/src", "youtube::videos", "youtube::playlists"),
+    ("publishing/src", "attempt", "commit"),
+    ("api/src", "dashboard::context", "dashboard::session"),
+    ("api/src", "dashboard::delivery", "dashboard::webhook"),
+    ("api/src", "dashboard::layout", "dashboard::context"),
+    ("api/src", "dashboard::me", "dashboard::session"),
+    ("api/src", "dashboard::webhook", "dashboard::webhooks"),
+    ("api/src", "http::reach", "http::caller"),
+    ("api/src", "posts::checks", "posts::create"),
+    ("api/src", "posts::overrides", "posts::checks"),
+    ("api/src", "posts::overrides", "posts::create"),
+    ("server/src", "deployment", "config"),
+    ("server/src", "deployment", "startup"),
+    ("server/src", "metrics", "admin"),
+    ("server/src", "ops", "commands"),
+    ("server/src", "temporal", "config"),
+    ("tests/it", "dashboard", "people"),
+    ("tests/it", "webhooks", "draining"),
+    ("tests/proof", "machine", "stack"),
+];
+
+/// Most steps from one `use` to the next.
+const MOST_STEPS: usize = 8;
+
+/// Path of a module in its crate; the root's is empty.
+type Path = Vec<String>;
+/// A dependency of one module on another.
+type Edge = (Path, Path);
+
+/// A name that a `use` brings into a module; `*` for all of a module.
+struct Import {
+    path: Path,
+    name: String,
+}
+
+/// A module, with what it names.
+struct Module {
+    imports: Vec<Import>,
+    paths: Vec<Path>,
+}
+
+/// The modules of a crate.
+struct Modules(BTreeMap<Path, Module>);
+
+impl Modules {
+    fn of(root: &str) -> Self {
+        let sources = sources().iter().filter_map(|source| {
+            let path = source.path.strip_prefix(root)?.strip_prefix('/')?.strip_suffix(".rs")?;
+            let mut path: Path = path.split('/').map(str::to_owned).collect();
+            path.pop_if(|last| last == "mod");
+            if path == ["lib"] || path == ["main"] {
+                path.clear();
+            }
+            Some((path, Module::of(&product(&source.code))))
+        });
+        Self(sources.collect())
+    }
+
+    /// Returns the module that declares what a path names; `None` if it is of another crate.
+    fn resolve(&self, from: &[String], path: &[String], steps: usize) -> Option<Path> {
+        let mut module = from.to_vec();
+        let mut rest = path;
+        while let [first, others @ ..] = rest {
+            match first.as_str() {
+                "crate" => module.clear(),
+                "super" => drop(module.pop()),
+                "self" => {}
+                _ => break,
+            }
+            rest = others;
+        }
+        let mut is_ours = rest.len() < path.len();
+        while let [first, others @ ..] = rest {
+            module.push(first.clone());
+            if !self.0.contains_key(&module) {
+                module.pop();
+                break;
+            }
+            (is_ours, rest) = (true, others);
+        }
+        let here = is_ours.then(|| module.clone());
+        let Some((first, others)) = rest.split_first().filter(|_| steps < MOST_STEPS) else { return here };
+        let Some(Module { imports, .. }) = self.0.get(&module) else { return here };
+        let named = imports.iter().find(|import| import.name == *first && import.path[..] != rest[..1]);
+        if let Some(import) = named {
+            let path = [&import.path[..], others].concat();
+            return self.resolve(&module, &path, steps + 1).or(here);
+        }
+        for import in imports.iter().filter(|import| import.name == "*") {
+            let Some(all) = self.resolve(&module, &import.path, steps + 1).filter(|all| *all != module)
+            else {
+                continue;
+            };
+            let path = [&["self".to_owned()][..], rest].concat();
+            if let Some(found) = self.resolve(&all, &path, steps + 1)
+                && found != all
+            {
+                return Some(found);
+            }
+        }
+        here
+    }
+
+    /// Returns which modules depend on which others, except on those around them and inside them.
+    fn edges(&self) -> BTreeSet<Edge> {
+        let mut edges = BTreeSet::new();
+        for (from, module) in &self.0 {
+            let imported = module.imports.iter().map(|import| &import.path);
+            for path in imported.chain(&module.paths) {
+                if let Some(to) = self.resolve(from, path, 0)
+                    && !to.starts_with(from)
+                    && !from.starts_with(&to)
+                {
+                    edges.insert((from.clone(), to));
+                }
+            }
+        }
+        edges
+    }
+}
+
+impl Module {
+    fn of(code: &str) -> Self {
+        let (mut imports, mut body, mut end) = (Vec::new(), String::new(), 0);
+        for at in keywords(code, "use") {
+            // A bound such as `use<'_>` has no space and no end.
+            let Some(length) = code[at..].find(';') else { break };
+            if at < end {
+                continue;
+            }
+            expand(&code[at + "use".len()..at + length], &[], &mut imports);
+            body += &code[end..at];
+            end = at + length;
+        }
+        body += &code[end..];
+        Self { imports, paths: paths(&body) }
+    }
+}
+
+/// Returns a source without what is compiled for its own tests only.
+fn product(code: &str) -> String {
+    let (mut kept, mut rest) = (String::new(), code);
+    while let Some((before, item)) = rest.split_once("#[cfg(test)]") {
+        kept += before;
+        // Its end is a semicolon or a closing brace, whichever comes first outside of brackets.
+        let (mut at, bytes) = (0, item.as_bytes());
+        while at < item.len() && bytes[at] != b';' {
+            match bytes[at] {
+                b'(' | b'[' => at += closed(&item[at..]),
+                b'{' => {
+                    at += closed(&item[at..]);
+                    break;
+                }
+                _ => at += 1,
+            }
+        }
+        rest = item.get(at..).unwrap_or_default();
+    }
+    kept + rest
+}
+
+/// Collects the names of an import: `a::{b, c::d as e}` has two.
+fn expand(tree: &str, prefix: &[String], imports: &mut Vec<Import>) {
+    let (head, group) = tree.find('{').map_or((tree, None), |at| (&tree[..at], Some(&tree[at..])));
+    let (head, alias) = head.split_once(" as ").map_or((head, None), |(head, alias)| (head, Some(alias)));
+    let names = head.split("::").map(str::trim).filter(|name| !name.is_empty());
+    let mut path = prefix.to_vec();
+    path.extend(names.map(str::to_owned));
+    if let Some(group) = group {
+        branches(group).into_iter().for_each(|branch| expand(branch, &path, imports));
+        return;
+    }
+    if path.len() > 1 {
+        path.pop_if(|last| last == "self");
+    }
+    let Some(last) = path.last() else { return };
+    let name = alias.map_or(last.as_str(), str::trim).to_owned();
+    path.pop_if(|last| last == "*");
+    imports.push(Import { path, name });
+}
+
+/// Returns the branches of a group in braces.
+fn branches(group: &str) -> Vec<&str> {
+    let inner = &group[1..closed(group) - 1];
+    let (mut branches, mut depth, mut start) = (Vec::new(), 0, 0);
+    for (at, byte) in inner.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            b',' if depth == 0 => {
+                branches.push(&inner[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    branches.push(&inner[start..]);
+    branches.retain(|branch| !branch.trim().is_empty());
+    branches
+}
+
+/// Returns the paths of two and more names in a source. Those that begin in a macro's crate are left out.
+fn paths(code: &str) -> Vec<Path> {
+    let (mut paths, mut at) = (Vec::new(), 0);
+    while at < code.len() {
+        if !is_word(code.as_bytes()[at]) {
+            at += 1;
+            continue;
+        }
+        let before = code[..at].trim_end();
+        let (mut path, mut is_path) = (Path::new(), false);
+        loop {
+            let name = word(&code[at..]);
+            at += name.len();
+            if !name.is_empty() {
+                path.push(name.to_owned());
+            }
+            let Some(rest) = code[at..].trim_start().strip_prefix("::").filter(|_| !name.is_empty()) else {
+                break;
+            };
+            is_path = true;
+            at = code.len() - rest.trim_start().len();
+        }
+        let is_rest = before.ends_with("::") || before.ends_with('$') || before.ends_with("(in");
+        if is_path && !is_rest {
+            paths.push(path);
+        }
+    }
+    paths
+}
+
+/// Returns those of the dependencies that are part of a circle.
+fn circles(edges: &BTreeSet<Edge>) -> BTreeSet<Edge> {
+    let mut uses = BTreeMap::<&Path, Vec<&Path>>::new();
+    for (from, to) in edges {
+        uses.entry(from).or_default().push(to);
+    }
+    let leads = |from: &Path, to: &Path| {
+        let (mut seen, mut next) = (BTreeSet::from([from]), vec![from]);
+        while let Some(module) = next.pop() {
+            if module == to {
+                return true;
+            }
+            for used in uses.get(module).into_iter().flatten() {
+                if seen.insert(*used) {
+                    next.push(*used);
+                }
+            }
+        }
+        false
+    };
+    edges.iter().filter(|(from, to)| leads(to, from)).cloned().collect()
+}
+
+#[test]
+fn no_module_is_in_a_circle() {
+    let (mut faults, mut checked) = (Vec::new(), 0);
+    for root in ROOTS {
+        let all = Modules::of(root).edges();
+        checked += all.len();
+        let path = |path: &str| path.split("::").map(str::to_owned).collect::<Path>();
+        let known = KNOTS.iter().filter(|(of, ..)| *of == root);
+        let known: BTreeSet<Edge> = known.map(|(_, from, to)| (path(from), path(to))).collect();
+        let shown =
+            |(from, to): &Edge| format!("(\"{root}\", \"{}\", \"{}\")", from.join("::"), to.join("::"));
+        let without: BTreeSet<Edge> = all.difference(&known).cloned().collect();
+        for edge in circles(&without) {
+            faults.push(format!("{} is in a circle", shown(&edge)));
+        }
+        for edge in &known {
+            let mut with = without.clone();
+            with.insert(edge.clone());
+            if !all.contains(edge) || !circles(&with).contains(edge) {
+                faults.push(format!("{} closes no circle: delete it from KNOTS", shown(edge)));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+    assert!(checked > 1_500, "only {checked} dependencies were found");
+}
+
+#[test]
+fn dependencies_are_found() {
+    let path = |path: &str| path.split("::").map(str::to_owned).collect::<Path>();
+    let code = [
+        ("", "mod a; mod b; pub use b::Thing;"),
+        ("a", "use crate::{self as root, Thing as Other}; fn f() { Other::new(); root::c::d::g(); }"),
+        ("b", "#[cfg(test)] mod tests { use crate::a; } #[cfg(test)] use crate::a; fn f() {}"),
+        ("c", "fn f() { d::g(); $crate::a::f() } pub(in crate::a) struct S;"),
+        ("c::d", "use super::super::b::{self, Thing, more::{One, *}}; pub(crate) fn g() {}"),
+    ];
+    let modules = code.iter().map(|(name, code)| {
+        let name = if name.is_empty() { Path::new() } else { path(name) };
+        (name, Module::of(&product(code)))
+    });
+    let found = Modules(modules.collect()).edges();
+    let expected = [("a", "b"), ("a", "c::d"), ("c::d", "b")];
+    let expected: BTreeSet<Edge> = expected.iter().map(|(from, to)| (path(from), path(to))).collect();
+    assert_eq!(found, expected);
+    assert!(circles(&found).is_empty());
+    let tied = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")];
+    let tied: BTreeSet<Edge> = tied.iter().map(|(from, to)| (path(from), path(to))).collect();
+    assert_eq!(circles(&tied).len(), 3);
+}
