@@ -15,7 +15,7 @@ use anyhow::anyhow;
 use chrono::{DateTime, Utc};
 use domain::{
     ErrorSource, Failure, Owner, PostId, TargetId, TimeScale, WebhookId,
-    outbox::{Message, PostJob, TargetRef},
+    outbox::{Disconnection, EndpointRef, ExpiringGrant, ImportRef, MediaJob, Message, PostJob, TargetRef},
 };
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use std::{collections::HashSet, time::Duration};
@@ -34,13 +34,13 @@ use temporalio_client::{
     errors::{WorkflowInteractionError, WorkflowStartError},
     tonic::{Code, Status},
 };
-use temporalio_common::{HasWorkflowDefinition, SignalDefinition, search_attributes::SearchAttributes};
+use temporalio_common::{HasWorkflowDefinition, SignalDefinition};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use workflows::{
     DisconnectAccount, DrainEndpoint, ImportPosts, ProcessMedia, PublishPost, PublishTarget, RenewGrant,
-    attributes, disconnect_account, drain_endpoint, import_posts, lenient::Lenient, process_media,
-    publish_post, publish_target, queue, renew_grant,
+    Start, activities::TargetInput, disconnect_account, drain_endpoint, import_posts, lenient::Lenient,
+    process_media, publish_post, publish_target, queue, renew_grant,
 };
 
 /// Messages claimed at once.
@@ -235,148 +235,40 @@ impl Relay {
     }
 
     async fn send(&self, id: i64, message: &Message) -> Result<(), SendError> {
-        let (temporal, time_scale) = (&self.temporal, self.time_scale);
         match message {
             Message::PublishPost(job) => self.publish(job).await,
             Message::ResumePost(job) => self.resume(job).await,
             Message::PostChanged(job) if job.is_far_off => self.end(id, job).await,
-            Message::PostChanged(job) => {
-                let input = publish_post::Input::new(job.clone(), time_scale);
-                let (signal, update) = (PublishPost::post_changed, Lenient::new(job.clone()));
-                start_result(
-                    temporal
-                        .signal_with_start_workflow(
-                            PublishPost::run,
-                            input,
-                            signal,
-                            update,
-                            self.post_options(job),
-                        )
-                        .await,
-                )
-            }
+            Message::PostChanged(job) => self.change(job).await,
             Message::PostCanceled { post, owner } => self.cancel(id, *post, *owner).await,
             Message::RetryTarget { target, post, owner } => self.retry_now(*target, *post, *owner).await,
             Message::ReviveTarget { target, post, owner, version } => {
-                let target_input = publish_post::target_input(*post, *owner, *version, target);
-                let options = options(
-                    queue::platform(&self.queue, &target.platform, owner.mode),
-                    publish_target::id(target.target),
-                    *owner,
-                    publish_post::target_attributes(*post, *owner, target, None),
-                    format!("Publish on {}", target.platform),
-                );
-                let input = publish_target::Input::new(target_input, time_scale);
-                // The run that saw the target end may not have ended itself: the signal makes it go on.
-                let signal = PublishTarget::retry_now;
-                start_result(
-                    temporal
-                        .signal_with_start_workflow(
-                            PublishTarget::run,
-                            input,
-                            signal,
-                            Lenient::new(()),
-                            options,
-                        )
-                        .await,
-                )
+                self.revive(publish_post::target_input(*post, *owner, *version, target)).await
             }
-            Message::DrainEndpoint(endpoint) => {
-                let options = options(
-                    queue::webhooks(&self.queue, endpoint.owner.mode),
-                    drain_endpoint::id(endpoint.webhook),
-                    endpoint.owner,
-                    drain_endpoint::search_attributes(endpoint),
-                    "Send events to an endpoint".to_owned(),
-                );
-                let input = drain_endpoint::Input { endpoint: *endpoint, time_scale };
-                let signal = DrainEndpoint::wake;
-                start_result(
-                    temporal
-                        .signal_with_start_workflow(
-                            DrainEndpoint::run,
-                            input,
-                            signal,
-                            Lenient::new(()),
-                            options,
-                        )
-                        .await,
-                )
-            }
-            Message::DisconnectAccount(disconnection) => {
-                let options = options(
-                    queue::platform(&self.queue, &disconnection.platform, disconnection.owner.mode),
-                    disconnect_account::id(disconnection),
-                    disconnection.owner,
-                    disconnect_account::search_attributes(disconnection),
-                    format!("Disconnect an account of {}", disconnection.platform),
-                );
-                let input = disconnect_account::Input { disconnection: disconnection.clone(), time_scale };
-                start_result(temporal.start_workflow(DisconnectAccount::run, input, options).await)?;
-                let id = renew_grant::id(disconnection.account);
-                let version = Lenient::new(disconnection.grant_version);
-                self.signal::<RenewGrant, _>(id, RenewGrant::disconnected, version).await.map(|_| ())
-            }
-            Message::ImportPosts(import) => {
-                let options = options(
-                    queue::platform(&self.queue, &import.platform, import.owner.mode),
-                    import_posts::id(import),
-                    import.owner,
-                    import_posts::search_attributes(import),
-                    format!("Import posts of an account of {}", import.platform),
-                );
-                let input = import_posts::Input { import: import.clone(), tries: 0 };
-                start_result(temporal.start_workflow(ImportPosts::run, input, options).await)
-            }
-            Message::RenewGrant(grant_ref) => {
-                let platform = platforms::get(&grant_ref.platform);
-                let Some(rest) = platform.and_then(|platform| platform.auth.renewal_age()) else {
-                    return Ok(());
-                };
-                let options = options(
-                    queue::platform(&self.queue, &grant_ref.platform, grant_ref.owner.mode),
-                    renew_grant::id(grant_ref.account),
-                    grant_ref.owner,
-                    renew_grant::search_attributes(grant_ref),
-                    format!("Renew the grant of an account of {}", grant_ref.platform),
-                );
-                let input = renew_grant::Input { grant_ref: grant_ref.clone(), rest, time_scale };
-                let (signal, update) = (RenewGrant::grant_updated, Lenient::new(grant_ref.clone()));
-                start_result(
-                    temporal
-                        .signal_with_start_workflow(RenewGrant::run, input, signal, update, options)
-                        .await,
-                )
-            }
-            Message::ProcessMedia(job) => {
-                let options = options(
-                    queue::media(&self.queue, job.owner.mode),
-                    process_media::id(job),
-                    job.owner,
-                    process_media::search_attributes(job),
-                    format!("Process a media file: {}", job.what),
-                );
-                let input = process_media::Input { job: job.clone(), time_scale };
-                start_result(temporal.start_workflow(ProcessMedia::run, input, options).await)
-            }
+            Message::DrainEndpoint(endpoint) => self.drain(*endpoint).await,
+            Message::DisconnectAccount(disconnection) => self.disconnect(disconnection).await,
+            Message::ImportPosts(import) => self.import(import).await,
+            Message::RenewGrant(grant_ref) => self.renew(grant_ref).await,
+            Message::ProcessMedia(job) => self.process(job).await,
         }
     }
 
     async fn publish(&self, job: &PostJob) -> Result<(), SendError> {
-        let input = publish_post::Input::new(job.clone(), self.time_scale);
-        start_result(self.temporal.start_workflow(PublishPost::run, input, self.post_options(job)).await)
+        self.start(PublishPost::run, publish_post::Input::new(job.clone(), self.time_scale)).await
     }
 
     /// Has a post's workflow go on with targets that have begun. If it runs for others, it starts those that it does not
     /// work on; a target that has a workflow of its own is left alone.
     async fn resume(&self, job: &PostJob) -> Result<(), SendError> {
         let input = publish_post::Input::resumed(job.clone(), self.time_scale);
-        let (signal, targets) = (PublishPost::resume, Lenient::new(job.clone()));
-        start_result(
-            self.temporal
-                .signal_with_start_workflow(PublishPost::run, input, signal, targets, self.post_options(job))
-                .await,
-        )
+        self.signal_or_start(PublishPost::run, input, PublishPost::resume, Lenient::new(job.clone())).await
+    }
+
+    /// Tells a post's workflow of a newer version of the post.
+    async fn change(&self, job: &PostJob) -> Result<(), SendError> {
+        let input = publish_post::Input::new(job.clone(), self.time_scale);
+        let update = Lenient::new(job.clone());
+        self.signal_or_start(PublishPost::run, input, PublishPost::post_changed, update).await
     }
 
     /// Ends the workflow of a post that was moved beyond the scheduling horizon. Another version may have started it
@@ -442,10 +334,85 @@ impl Relay {
         Ok(())
     }
 
-    fn post_options(&self, job: &PostJob) -> WorkflowStartOptions {
-        let search_attributes = attributes::of_post(job.owner, job.post);
-        let summary = format!("Publish to {} accounts", job.targets.len());
-        options(self.queue.clone(), publish_post::id(job.post), job.owner, search_attributes, summary)
+    /// Publishes a target again. The run that saw it end may not have ended itself: the signal makes it go on.
+    async fn revive(&self, target: TargetInput) -> Result<(), SendError> {
+        let input = publish_target::Input::new(target, self.time_scale);
+        self.signal_or_start(PublishTarget::run, input, PublishTarget::retry_now, Lenient::new(())).await
+    }
+
+    async fn drain(&self, endpoint: EndpointRef) -> Result<(), SendError> {
+        let input = drain_endpoint::Input { endpoint, time_scale: self.time_scale };
+        self.signal_or_start(DrainEndpoint::run, input, DrainEndpoint::wake, Lenient::new(())).await
+    }
+
+    async fn disconnect(&self, disconnection: &Disconnection) -> Result<(), SendError> {
+        let (disconnection, time_scale) = (disconnection.clone(), self.time_scale);
+        let id = renew_grant::id(disconnection.account);
+        let version = Lenient::new(disconnection.grant_version);
+        let input = disconnect_account::Input { disconnection, time_scale };
+        self.start(DisconnectAccount::run, input).await?;
+        // Nothing of the grant is to be renewed any more.
+        self.signal::<RenewGrant, _>(id, RenewGrant::disconnected, version).await.map(drop)
+    }
+
+    async fn import(&self, import: &ImportRef) -> Result<(), SendError> {
+        self.start(ImportPosts::run, import_posts::Input { import: import.clone(), tries: 0 }).await
+    }
+
+    async fn renew(&self, grant_ref: &ExpiringGrant) -> Result<(), SendError> {
+        let platform = platforms::get(&grant_ref.platform);
+        let Some(rest) = platform.and_then(|platform| platform.auth.renewal_age()) else {
+            return Ok(());
+        };
+        let (grant_ref, time_scale) = (grant_ref.clone(), self.time_scale);
+        let update = Lenient::new(grant_ref.clone());
+        let input = renew_grant::Input { grant_ref, rest, time_scale };
+        self.signal_or_start(RenewGrant::run, input, RenewGrant::grant_updated, update).await
+    }
+
+    async fn process(&self, job: &MediaJob) -> Result<(), SendError> {
+        let input = process_media::Input { job: job.clone(), time_scale: self.time_scale };
+        self.start(ProcessMedia::run, input).await
+    }
+
+    /// Starts a workflow, unless it runs.
+    async fn start<W>(&self, workflow: W, input: W::Input) -> Result<(), SendError>
+    where
+        W: HasWorkflowDefinition,
+        W::Input: Start + Send,
+    {
+        let options = self.options(&input);
+        start_result(self.temporal.start_workflow(workflow, input, options).await)
+    }
+
+    /// Signals a workflow, which is started if it does not run.
+    async fn signal_or_start<W, S>(
+        &self,
+        workflow: W,
+        input: W::Input,
+        signal: S,
+        body: S::Input,
+    ) -> Result<(), SendError>
+    where
+        W: HasWorkflowDefinition,
+        W::Input: Start + Send,
+        S: SignalDefinition<Workflow = W::Run>,
+        S::Input: Send,
+    {
+        let options = self.options(&input);
+        start_result(self.temporal.signal_with_start_workflow(workflow, input, signal, body, options).await)
+    }
+
+    /// Returns the start options of a workflow that belongs to a row: a running one is left alone, and one that has
+    /// ended is started again, since the row determines what is left to do. The queue is fair to organizations.
+    fn options(&self, workflow: &impl Start) -> WorkflowStartOptions {
+        WorkflowStartOptions::new(workflow.queue(&self.queue), workflow.id())
+            .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
+            .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
+            .search_attributes(workflow.search_attributes())
+            .priority(queue::turn(workflow.owner().org))
+            .static_summary(workflow.summary())
+            .build()
     }
 
     /// Signals a workflow; false if it does not run.
@@ -465,24 +432,6 @@ pub(crate) async fn answered<T>(
     statements: impl Future<Output = Result<T, store::Error>>,
 ) -> Result<T, store::Error> {
     tokio::time::timeout(STATEMENT_TIMEOUT, statements).await.unwrap_or(Err(store::Error::PoolTimedOut))
-}
-
-/// Returns the start options of a workflow that belongs to a row: a running one is left alone, and one that has
-/// ended is started again, since the row determines what is left to do. The queue is fair to organizations.
-fn options(
-    queue: String,
-    id: String,
-    owner: Owner,
-    search_attributes: SearchAttributes,
-    summary: String,
-) -> WorkflowStartOptions {
-    WorkflowStartOptions::new(queue, id)
-        .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
-        .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
-        .search_attributes(search_attributes)
-        .priority(queue::turn(owner.org))
-        .static_summary(summary)
-        .build()
 }
 
 /// Separates the messages that wake an endpoint which another one of them wakes: their deliveries were all committed
@@ -574,7 +523,7 @@ fn start_result<T>(outcome: Result<T, WorkflowStartError>) -> Result<(), SendErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::{Mode, OrgId, outbox::EndpointRef};
+    use domain::{Mode, OrgId};
     use uuid::Uuid;
 
     fn status(code: Code, detail: &'static str) -> Status {

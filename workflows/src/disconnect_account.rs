@@ -5,8 +5,8 @@
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
-use crate::{activities::Accounts, attributes, options};
-use domain::{TimeScale, outbox::Disconnection};
+use crate::{activities::Accounts, attributes, options, queue, start::Start};
+use domain::{Owner, TimeScale, outbox::Disconnection};
 use serde::{Deserialize, Serialize};
 use temporalio_common::search_attributes::SearchAttributes;
 use temporalio_workflow::{WorkflowContext, WorkflowContextView, WorkflowResult, workflow, workflow_methods};
@@ -22,14 +22,29 @@ pub struct Input {
     pub time_scale: TimeScale,
 }
 
-/// Id of the workflow: fixed for one grant, so that starting it twice does nothing.
-pub fn id(disconnection: &Disconnection) -> String {
-    format!("disconnect-{}-{}", disconnection.account, disconnection.grant_version)
-}
+impl Start for Input {
+    fn owner(&self) -> Owner {
+        self.disconnection.owner
+    }
 
-/// Search attributes of the workflow.
-pub fn search_attributes(disconnection: &Disconnection) -> SearchAttributes {
-    attributes::of_account(disconnection.owner, &disconnection.platform, disconnection.account)
+    fn id(&self) -> String {
+        let Disconnection { account, grant_version, .. } = &self.disconnection;
+        // One workflow for each grant.
+        format!("disconnect-{account}-{grant_version}")
+    }
+
+    fn queue(&self, base: &str) -> String {
+        queue::platform(base, &self.disconnection.platform, self.disconnection.owner.mode)
+    }
+
+    fn search_attributes(&self) -> SearchAttributes {
+        let Disconnection { account, owner, platform, .. } = &self.disconnection;
+        attributes::of_account(*owner, platform, *account)
+    }
+
+    fn summary(&self) -> String {
+        format!("Disconnect an account of {}", self.disconnection.platform)
+    }
 }
 
 /// Disconnects one account. See the [module](self).

@@ -11,10 +11,12 @@ use crate::{
     activities::{DrainResult, Webhooks},
     attributes,
     lenient::Lenient,
-    options, timer,
+    options, queue,
+    start::Start,
+    timer,
 };
 use chrono::{DateTime, SubsecRound, Utc};
-use domain::{TimeScale, WebhookId, outbox::EndpointRef};
+use domain::{Owner, TimeScale, WebhookId, outbox::EndpointRef};
 use serde::{Deserialize, Serialize};
 use std::time::SystemTime;
 use temporalio_common::search_attributes::SearchAttributes;
@@ -39,9 +41,26 @@ pub fn id(webhook: WebhookId) -> String {
     format!("endpoint-{webhook}")
 }
 
-/// Search attributes of the workflow.
-pub fn search_attributes(endpoint: &EndpointRef) -> SearchAttributes {
-    SearchAttributes::new([attributes::ORG.value_set(endpoint.owner.org.to_string())])
+impl Start for Input {
+    fn owner(&self) -> Owner {
+        self.endpoint.owner
+    }
+
+    fn id(&self) -> String {
+        id(self.endpoint.webhook)
+    }
+
+    fn queue(&self, base: &str) -> String {
+        queue::webhooks(base, self.endpoint.owner.mode)
+    }
+
+    fn search_attributes(&self) -> SearchAttributes {
+        SearchAttributes::new([attributes::ORG.value_set(self.endpoint.owner.org.to_string())])
+    }
+
+    fn summary(&self) -> String {
+        "Send events to an endpoint".to_owned()
+    }
 }
 
 /// Drains one endpoint. See the [module](self).

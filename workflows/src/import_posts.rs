@@ -9,9 +9,11 @@ use crate::{
     activities::{ImportPageInput, ImportProgress, Imports},
     attributes, options,
     process_media::crowded,
+    queue,
+    start::Start,
     timer,
 };
-use domain::outbox::ImportRef;
+use domain::{Owner, outbox::ImportRef};
 use serde::{Deserialize, Serialize};
 use temporalio_common::search_attributes::SearchAttributes;
 use temporalio_workflow::{
@@ -33,14 +35,26 @@ pub struct Input {
     pub tries: u32,
 }
 
-/// Id of the workflow: fixed, so that starting it twice does nothing.
-pub fn id(import: &ImportRef) -> String {
-    format!("import-{}", import.import)
-}
+impl Start for Input {
+    fn owner(&self) -> Owner {
+        self.import.owner
+    }
 
-/// Search attributes of the workflow.
-pub fn search_attributes(import: &ImportRef) -> SearchAttributes {
-    attributes::of_account(import.owner, &import.platform, import.account)
+    fn id(&self) -> String {
+        format!("import-{}", self.import.import)
+    }
+
+    fn queue(&self, base: &str) -> String {
+        queue::platform(base, &self.import.platform, self.import.owner.mode)
+    }
+
+    fn search_attributes(&self) -> SearchAttributes {
+        attributes::of_account(self.import.owner, &self.import.platform, self.import.account)
+    }
+
+    fn summary(&self) -> String {
+        format!("Import posts of an account of {}", self.import.platform)
+    }
 }
 
 /// Imports an account's earlier posts. See the [module](self).

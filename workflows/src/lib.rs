@@ -18,6 +18,7 @@ pub mod publish_post;
 pub mod publish_target;
 pub mod queue;
 pub mod renew_grant;
+mod start;
 mod timer;
 pub mod worker_request;
 
@@ -30,4 +31,5 @@ pub use process_media::ProcessMedia;
 pub use publish_post::PublishPost;
 pub use publish_target::PublishTarget;
 pub use renew_grant::RenewGrant;
+pub use start::Start;
 pub use worker_request::WorkerRequest;

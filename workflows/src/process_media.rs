@@ -7,10 +7,12 @@
 
 use crate::{
     activities::{CROWDED, Media, MediaFailure},
-    attributes, options, timer,
+    attributes, options, queue,
+    start::Start,
+    timer,
 };
 use domain::{
-    TimeScale,
+    Owner, TimeScale,
     outbox::{MediaAction, MediaJob},
 };
 use serde::{Deserialize, Serialize};
@@ -30,14 +32,26 @@ pub struct Input {
     pub time_scale: TimeScale,
 }
 
-/// Id of the workflow: fixed, so that starting it twice does nothing.
-pub fn id(job: &MediaJob) -> String {
-    format!("{}-{}", job.what, job.media)
-}
+impl Start for Input {
+    fn owner(&self) -> Owner {
+        self.job.owner
+    }
 
-/// Search attributes of the workflow.
-pub fn search_attributes(job: &MediaJob) -> SearchAttributes {
-    SearchAttributes::new([attributes::ORG.value_set(job.owner.org.to_string())])
+    fn id(&self) -> String {
+        format!("{}-{}", self.job.what, self.job.media)
+    }
+
+    fn queue(&self, base: &str) -> String {
+        queue::media(base, self.job.owner.mode)
+    }
+
+    fn search_attributes(&self) -> SearchAttributes {
+        SearchAttributes::new([attributes::ORG.value_set(self.job.owner.org.to_string())])
+    }
+
+    fn summary(&self) -> String {
+        format!("Process a media file: {}", self.job.what)
+    }
 }
 
 /// Processes the file of one asset. See the [module](self).

@@ -21,7 +21,9 @@ use crate::{
     lenient::Lenient,
     options, publish_target,
     publish_target::{Ended, PublishTarget},
-    queue, timer,
+    queue,
+    start::Start,
+    timer,
 };
 use chrono::{DateTime, Utc};
 use domain::{
@@ -136,6 +138,28 @@ pub struct TargetWaits {
 /// Id of the workflow: fixed, so that starting it twice does nothing.
 pub fn id(post: PostId) -> String {
     format!("post-{post}")
+}
+
+impl Start for Input {
+    fn owner(&self) -> Owner {
+        self.job.owner
+    }
+
+    fn id(&self) -> String {
+        id(self.job.post)
+    }
+
+    fn queue(&self, base: &str) -> String {
+        base.to_owned()
+    }
+
+    fn search_attributes(&self) -> SearchAttributes {
+        attributes::of_post(self.job.owner, self.job.post)
+    }
+
+    fn summary(&self) -> String {
+        format!("Publish to {} accounts", self.job.targets.len())
+    }
 }
 
 /// Publishes one post. See the [module](self).
@@ -507,23 +531,6 @@ pub fn target_input(post: PostId, owner: Owner, version: i32, target: &TargetRef
     }
 }
 
-/// Returns the search attributes of a target's workflow.
-pub fn target_attributes(
-    post: PostId,
-    owner: Owner,
-    target: &TargetRef,
-    waits: Option<(TargetStatus, ErrorCode)>,
-) -> SearchAttributes {
-    let waits = waits.map(|(status, code)| attributes::waits(status, code));
-    let of_target = [
-        attributes::ORG.value_set(owner.org.to_string()),
-        attributes::POST.value_set(post.to_string()),
-        attributes::PLATFORM.value_set(target.platform.clone()),
-        attributes::ACCOUNT.value_set(target.account.to_string()),
-    ];
-    SearchAttributes::new(of_target.into_iter().chain(waits.into_iter().flatten()))
-}
-
 /// Returns the input and the options of a target's workflow, a child of its post's. `base` is the queue of posts.
 fn child(
     base: &str,
@@ -539,12 +546,12 @@ fn child(
         ..publish_target::Input::new(input_of(job, target), time_scale)
     };
     let options = ChildWorkflowOptions::builder()
-        .workflow_id(publish_target::id(target.target))
-        .task_queue(queue::platform(base, &target.platform, job.owner.mode))
+        .workflow_id(input.id())
+        .task_queue(input.queue(base))
         // Terminating or resetting a post's workflow terminates no target.
         .parent_close_policy(ParentClosePolicy::Abandon)
-        .static_summary(format!("Publish on {}", target.platform))
-        .search_attributes(target_attributes(job.post, job.owner, target, waits))
+        .static_summary(input.summary())
+        .search_attributes(input.search_attributes())
         .build();
     (input, options)
 }

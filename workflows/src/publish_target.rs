@@ -12,15 +12,17 @@ use crate::{
     activities::{GRANT_LOST, Publishing, RefreshInput, SettleInput, TargetInput},
     attributes,
     lenient::Lenient,
-    options, timer,
+    options, queue,
+    start::Start,
+    timer,
 };
 use domain::{
-    ErrorCode, TargetId, TargetStatus, TimeScale,
+    ErrorCode, Owner, TargetId, TargetStatus, TimeScale,
     publish::{PollResult, PublishResult, SettleReason, SettleResult},
 };
 use serde::{Deserialize, Serialize};
 use std::{pin::pin, time::Duration};
-use temporalio_common::error::IncomingError;
+use temporalio_common::{error::IncomingError, search_attributes::SearchAttributes};
 use temporalio_workflow::{
     ActivityCancellationType, ActivityExecutionError, ContinueAsNewOptions, SyncWorkflowContext,
     WorkflowCancellationToken, WorkflowContext, WorkflowContextView, WorkflowResult, select, workflow,
@@ -64,6 +66,36 @@ pub enum Ended {
 /// Id of the workflow.
 pub fn id(target: TargetId) -> String {
     format!("target-{target}")
+}
+
+impl Start for Input {
+    fn owner(&self) -> Owner {
+        self.target_input.owner
+    }
+
+    fn id(&self) -> String {
+        id(self.target_input.target)
+    }
+
+    fn queue(&self, base: &str) -> String {
+        queue::platform(base, &self.target_input.platform, self.target_input.owner.mode)
+    }
+
+    fn search_attributes(&self) -> SearchAttributes {
+        let TargetInput { post, owner, account, platform, .. } = &self.target_input;
+        let of_target = [
+            attributes::ORG.value_set(owner.org.to_string()),
+            attributes::POST.value_set(post.to_string()),
+            attributes::PLATFORM.value_set(platform.clone()),
+            attributes::ACCOUNT.value_set(account.to_string()),
+        ];
+        let waits = self.waits.map(|(status, code)| attributes::waits(status, code));
+        SearchAttributes::new(of_target.into_iter().chain(waits.into_iter().flatten()))
+    }
+
+    fn summary(&self) -> String {
+        format!("Publish on {}", self.target_input.platform)
+    }
 }
 
 /// Publishes one target. See the [module](self).

@@ -10,9 +10,9 @@
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
-use crate::{activities::Accounts, attributes, lenient::Lenient, options, timer};
+use crate::{activities::Accounts, attributes, lenient::Lenient, options, queue, start::Start, timer};
 use chrono::{DateTime, Utc};
-use domain::{AccountId, TimeScale, outbox::ExpiringGrant, renewal};
+use domain::{AccountId, Owner, TimeScale, outbox::ExpiringGrant, renewal};
 use serde::{Deserialize, Serialize};
 use std::{
     pin::pin,
@@ -43,9 +43,26 @@ pub fn id(account: AccountId) -> String {
     format!("renew-grant-{account}")
 }
 
-/// Search attributes of the workflow.
-pub fn search_attributes(grant_ref: &ExpiringGrant) -> SearchAttributes {
-    attributes::of_account(grant_ref.owner, &grant_ref.platform, grant_ref.account)
+impl Start for Input {
+    fn owner(&self) -> Owner {
+        self.grant_ref.owner
+    }
+
+    fn id(&self) -> String {
+        id(self.grant_ref.account)
+    }
+
+    fn queue(&self, base: &str) -> String {
+        queue::platform(base, &self.grant_ref.platform, self.grant_ref.owner.mode)
+    }
+
+    fn search_attributes(&self) -> SearchAttributes {
+        attributes::of_account(self.grant_ref.owner, &self.grant_ref.platform, self.grant_ref.account)
+    }
+
+    fn summary(&self) -> String {
+        format!("Renew the grant of an account of {}", self.grant_ref.platform)
+    }
 }
 
 /// Renews the grants of one account. See the [module](self).

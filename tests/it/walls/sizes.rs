@@ -27,7 +27,6 @@ const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[
     ("sandbox/src/x/posts.rs", "view", 110),
     ("server/src/dev.rs", "serve", 150),
     ("server/src/services.rs", "run", 110),
-    ("starter/src/relay.rs", "send", 130),
     ("store/src/posts/edit.rs", "apply", 130),
     ("tests/it/alerts.rs", "each_alert_fires_when_its_condition_is_met", 190),
     ("tests/it/audit.rs", "each_change_leaves_an_entry_that_tells_who_from_where_and_what", 190),
