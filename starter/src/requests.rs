@@ -59,7 +59,7 @@ impl Workers {
     /// If there is no response within the request's timeout.
     pub async fn call<R: Request>(&self, request: R) -> Result<R::Response, Unanswered> {
         let client = self.client().await.ok_or(Unanswered::Disconnected)?;
-        let timeout = worker_request::timeout::<R>();
+        let timeout = R::LIMIT;
         let until = Instant::now() + timeout + RESPONSE_MARGIN;
         let options =
             WorkflowStartOptions::new(request.queue(&self.queue), worker_request::id(Uuid::new_v4()))

@@ -73,73 +73,14 @@ pub trait Request: Into<Input> {
     /// One line for operators.
     fn summary(&self) -> String;
 
+    /// Runs the request's activities.
+    fn answer(
+        self,
+        ctx: &WorkflowContext<WorkerRequest>,
+    ) -> impl Future<Output = WorkflowResult<Self::Response>>;
+
     /// The response in a workflow's output; `None` when it is the response to another request.
     fn response(output: Output) -> Option<Self::Response>;
-}
-
-/// Time limit of the workflow of a request.
-pub const fn timeout<R: Request>() -> Duration {
-    R::LIMIT
-}
-
-/// Defines the workflow's input and output from the list of requests.
-macro_rules! requests {
-    ($($(#[$doc:meta])* $name:ident($request:ty) -> $response:ty),+ $(,)?) => {
-        /// A request.
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-        #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
-        pub enum Input {
-            $($(#[$doc])* $name($request),)+
-        }
-
-        /// A response.
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-        #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
-        pub enum Output {
-            $($(#[$doc])* $name($response),)+
-        }
-
-        $(impl From<$request> for Input {
-            fn from(request: $request) -> Self {
-                Self::$name(request)
-            }
-        })+
-    };
-}
-
-requests! {
-    /// Fetches the metrics of a post's published targets. The response counts the targets that have metrics now.
-    FetchMetrics(FetchMetrics) -> usize,
-    /// Checks whether the platform accepts an account's token.
-    CheckHealth(CheckHealth) -> HealthReport,
-    /// Lists the values of a setting for an account.
-    ListOptions(OptionsRequest) -> Result<Vec<SelectOption>, Failure>,
-    /// Asks platforms for what only they know about a post. The response has one item per account, in order; `None`
-    /// where no worker answered in time.
-    LookUp(LookUp) -> Vec<Option<LookUpReport>>,
-    /// Reads how much of the platform's limits an account has used.
-    ReadUsage(ReadUsage) -> Result<Vec<LimitUsage>, Failure>,
-    /// Changes a live target's posts on their platform.
-    EditTarget(EditRequest) -> EditOutcome,
-    /// Deletes a live target's posts from their platform.
-    Unpublish(UnpublishRequest) -> UnpublishResult,
-    /// Sends a test event to a webhook endpoint. The response is `None` when the endpoint was deleted.
-    SendTestEvent(TestEventInput) -> Option<TestEventResult>,
-    /// Exchanges an authorization code and connects the accounts that it covers.
-    OAuthCallback(OAuthCallback) -> CallbackResult,
-    /// Connects an account by its password.
-    PasswordLogin(PasswordLogin) -> LoginResult,
-    /// Connects the chosen accounts of a login.
-    FinalizeLogin(LoginSelection) -> SelectionResult,
-    /// Reveals the signing secret of a webhook endpoint, sealed to the key in the request. The response is
-    /// `None` when the endpoint was deleted.
-    RevealSecret(RevealSecretInput) -> Option<Vec<u8>>,
-    /// Inspects the uploaded bytes of a media asset.
-    ConfirmMedia(ConfirmMedia) -> ConfirmResult,
-    /// Finds out where a login at the OpenID provider begins.
-    BeginOpenId(OpenIdLogin) -> OpenIdStart,
-    /// Exchanges the code of a login at the OpenID provider.
-    FinishOpenId(OpenIdCallback) -> OpenIdResult,
 }
 
 /// Fetches the metrics of a post's published targets.
@@ -179,301 +120,398 @@ pub struct ReadUsage(pub AccountRef);
 #[serde(transparent)]
 pub struct ConfirmMedia(pub MediaRef);
 
-/// Implements [`Request::response`] by the variant of [`Output`].
-macro_rules! response {
-    ($name:ident) => {
-        fn response(output: Output) -> Option<Self::Response> {
-            match output {
-                Output::$name(response) => Some(response),
-                _ => None,
+/// Declares the requests: for each its variant, type and response, and what [`Request`] asks for.
+macro_rules! requests {
+    ($($(#[$doc:meta])* $name:ident($request:ty) -> $response:ty { $($declaration:tt)* })+) => {
+        /// A request.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
+        pub enum Input {
+            $($(#[$doc])* $name($request),)+
+        }
+
+        /// A response.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
+        pub enum Output {
+            $($(#[$doc])* $name($response),)+
+        }
+
+        impl Input {
+            async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Output> {
+                Ok(match self {
+                    $(Self::$name(request) => Output::$name(request.answer(ctx).await?),)+
+                })
             }
         }
+
+        $(
+            impl From<$request> for Input {
+                fn from(request: $request) -> Self {
+                    Self::$name(request)
+                }
+            }
+
+            impl Request for $request {
+                type Response = $response;
+
+                $($declaration)*
+
+                fn response(output: Output) -> Option<Self::Response> {
+                    match output {
+                        Output::$name(response) => Some(response),
+                        _ => None,
+                    }
+                }
+            }
+        )+
     };
 }
 
-impl Request for FetchMetrics {
-    type Response = usize;
+requests! {
+    /// Fetches the metrics of a post's published targets. The response counts the targets that have metrics now.
+    FetchMetrics(FetchMetrics) -> usize {
+        fn owner(&self) -> Owner {
+            self.owner
+        }
 
-    fn owner(&self) -> Owner {
-        self.owner
+        fn search_attributes(&self) -> SearchAttributes {
+            attributes::of_post(self.owner, self.post)
+        }
+
+        fn summary(&self) -> String {
+            format!("Fetch the metrics of {} targets", self.targets.len())
+        }
+
+        async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
+            let fetched = join_all(self.targets.into_iter().map(|target| {
+                let account = &target.account_ref;
+                let queue = queue::platform(ctx.task_queue(), &account.platform, account.owner.mode);
+                let mut options = options::repeatable(Self::TIMEOUT);
+                options.task_queue = Some(queue);
+                ctx.execute_activity(Metrics::fetch_metrics, target, options)
+            }))
+            .await;
+            // One that fails does not keep the others from being shown.
+            Ok(fetched.into_iter().filter(|fetched| matches!(fetched, Ok(Ok(())))).count())
+        }
     }
 
-    fn search_attributes(&self) -> SearchAttributes {
-        attributes::of_post(self.owner, self.post)
+    /// Checks whether the platform accepts an account's token.
+    CheckHealth(CheckHealth) -> HealthReport {
+        fn owner(&self) -> Owner {
+            self.0.owner
+        }
+
+        fn platform(&self) -> Option<&str> {
+            Some(&self.0.platform)
+        }
+
+        fn search_attributes(&self) -> SearchAttributes {
+            attributes::of_account(self.0.owner, &self.0.platform, self.0.account)
+        }
+
+        fn summary(&self) -> String {
+            format!("Check an account of {}", self.0.platform)
+        }
+
+        async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
+            let options = options::repeatable(Self::TIMEOUT);
+            Ok(ctx.execute_activity(Accounts::check_health, self.0, options).await?)
+        }
     }
 
-    fn summary(&self) -> String {
-        format!("Fetch the metrics of {} targets", self.targets.len())
+    /// Lists the values of a setting for an account.
+    ListOptions(OptionsRequest) -> Result<Vec<SelectOption>, Failure> {
+        fn owner(&self) -> Owner {
+            self.account_ref.owner
+        }
+
+        fn platform(&self) -> Option<&str> {
+            Some(&self.account_ref.platform)
+        }
+
+        fn search_attributes(&self) -> SearchAttributes {
+            let AccountRef { owner, platform, account } = &self.account_ref;
+            attributes::of_account(*owner, platform, *account)
+        }
+
+        fn summary(&self) -> String {
+            format!("List {} of an account of {}", self.kind, self.account_ref.platform)
+        }
+
+        async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
+            let options = options::repeatable(Self::TIMEOUT);
+            Ok(ctx.execute_activity(Accounts::list_options, self, options).await?)
+        }
     }
 
-    response!(FetchMetrics);
-}
+    /// Asks platforms for what only they know about a post. The response has one item per account, in order; `None`
+    /// where no worker answered in time.
+    LookUp(LookUp) -> Vec<Option<LookUpReport>> {
+        const TIMEOUT: Duration = LOOK_UP_TIMEOUT;
+        // Somebody waits who only wants to know whether the post is fine.
+        const LIMIT: Duration = Duration::from_secs(8);
 
-impl Request for CheckHealth {
-    type Response = HealthReport;
+        fn owner(&self) -> Owner {
+            self.owner
+        }
 
-    fn owner(&self) -> Owner {
-        self.0.owner
+        fn summary(&self) -> String {
+            format!("Look a post up for {} accounts", self.accounts.len())
+        }
+
+        async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
+            let Self { subjects, accounts, .. } = self;
+            let looked_up = join_all(accounts.into_iter().map(|(account_ref, subject)| {
+                let queue = queue::platform(ctx.task_queue(), &account_ref.platform, account_ref.owner.mode);
+                let mut options = options::look_up(Self::TIMEOUT, Self::LIMIT - MARGIN);
+                options.task_queue = Some(queue);
+                let request = LookUpRequest { account_ref, subject: subjects[subject].clone() };
+                ctx.execute_activity(Accounts::look_up, request, options)
+            }))
+            .await;
+            // One that fails does not keep the others from being told.
+            Ok(looked_up.into_iter().map(Result::ok).collect())
+        }
     }
 
-    fn platform(&self) -> Option<&str> {
-        Some(&self.0.platform)
+    /// Reads how much of the platform's limits an account has used.
+    ReadUsage(ReadUsage) -> Result<Vec<LimitUsage>, Failure> {
+        fn owner(&self) -> Owner {
+            self.0.owner
+        }
+
+        fn platform(&self) -> Option<&str> {
+            Some(&self.0.platform)
+        }
+
+        fn search_attributes(&self) -> SearchAttributes {
+            attributes::of_account(self.0.owner, &self.0.platform, self.0.account)
+        }
+
+        fn summary(&self) -> String {
+            format!("Read the limits of an account of {}", self.0.platform)
+        }
+
+        async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
+            let options = options::repeatable(Self::TIMEOUT);
+            Ok(ctx.execute_activity(Accounts::read_usage, self.0, options).await?)
+        }
     }
 
-    fn search_attributes(&self) -> SearchAttributes {
-        attributes::of_account(self.0.owner, &self.0.platform, self.0.account)
+    /// Changes a live target's posts on their platform.
+    EditTarget(EditRequest) -> EditOutcome {
+        fn owner(&self) -> Owner {
+            self.account_ref.owner
+        }
+
+        fn platform(&self) -> Option<&str> {
+            Some(&self.account_ref.platform)
+        }
+
+        fn search_attributes(&self) -> SearchAttributes {
+            attributes::of_post(self.account_ref.owner, self.post)
+        }
+
+        fn summary(&self) -> String {
+            format!("Change a post on {}", self.account_ref.platform)
+        }
+
+        async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
+            // An edit sets values: the second one sets the same.
+            let options = options::repeatable(Self::TIMEOUT);
+            Ok(ctx.execute_activity(Accounts::edit_target, self, options).await?)
+        }
     }
 
-    fn summary(&self) -> String {
-        format!("Check an account of {}", self.0.platform)
+    /// Deletes a live target's posts from their platform.
+    Unpublish(UnpublishRequest) -> UnpublishResult {
+        fn owner(&self) -> Owner {
+            self.account_ref.owner
+        }
+
+        fn platform(&self) -> Option<&str> {
+            Some(&self.account_ref.platform)
+        }
+
+        fn search_attributes(&self) -> SearchAttributes {
+            attributes::of_post(self.account_ref.owner, self.post)
+        }
+
+        fn summary(&self) -> String {
+            format!("Delete a post from {}", self.account_ref.platform)
+        }
+
+        async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
+            // Deleting what is gone succeeds.
+            let options = options::repeatable(Self::TIMEOUT);
+            Ok(ctx.execute_activity(Accounts::unpublish, self, options).await?)
+        }
     }
 
-    response!(CheckHealth);
-}
+    /// Sends a test event to a webhook endpoint. The response is `None` when the endpoint was deleted.
+    SendTestEvent(TestEventInput) -> Option<TestEventResult> {
+        const TIMEOUT: Duration = retry::DELIVERY_TIMEOUT.saturating_add(Duration::from_secs(2));
 
-impl Request for LookUp {
-    type Response = Vec<Option<LookUpReport>>;
-    const TIMEOUT: Duration = LOOK_UP_TIMEOUT;
-    // Somebody waits who only wants to know whether the post is fine.
-    const LIMIT: Duration = Duration::from_secs(8);
+        fn owner(&self) -> Owner {
+            self.owner
+        }
 
-    fn owner(&self) -> Owner {
-        self.owner
+        fn queue(&self, base: &str) -> String {
+            queue::webhooks(base, self.owner.mode)
+        }
+
+        fn summary(&self) -> String {
+            "Send a test event to an endpoint".to_owned()
+        }
+
+        async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
+            // The caller asks for the outcome of this one request.
+            let options = options::once(Self::TIMEOUT);
+            Ok(ctx.execute_activity(Webhooks::send_test_event, self, options).await?)
+        }
     }
 
-    fn summary(&self) -> String {
-        format!("Look a post up for {} accounts", self.accounts.len())
+    /// Exchanges an authorization code and connects the accounts that it covers.
+    OAuthCallback(OAuthCallback) -> CallbackResult {
+        const TIMEOUT: Duration = LOGIN_TIMEOUT;
+
+        fn owner(&self) -> Owner {
+            self.owner
+        }
+
+        fn platform(&self) -> Option<&str> {
+            Some(&self.platform)
+        }
+
+        fn summary(&self) -> String {
+            format!("Connect the accounts that an authorization at {} covers", self.platform)
+        }
+
+        async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
+            // A code is valid once.
+            let options = options::once(Self::TIMEOUT + STORE_TIMEOUT);
+            Ok(ctx.execute_activity(Connecting::exchange_code, self, options).await?)
+        }
     }
 
-    response!(LookUp);
-}
+    /// Connects an account by its password.
+    PasswordLogin(PasswordLogin) -> LoginResult {
+        const TIMEOUT: Duration = LOGIN_TIMEOUT;
 
-impl Request for ReadUsage {
-    type Response = Result<Vec<LimitUsage>, Failure>;
+        fn owner(&self) -> Owner {
+            self.owner
+        }
 
-    fn owner(&self) -> Owner {
-        self.0.owner
+        fn platform(&self) -> Option<&str> {
+            Some(&self.platform)
+        }
+
+        fn summary(&self) -> String {
+            format!("Connect an account of {} by its password", self.platform)
+        }
+
+        async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
+            // Platforms count wrong passwords.
+            let options = options::once(Self::TIMEOUT + STORE_TIMEOUT);
+            Ok(ctx.execute_activity(Connecting::sign_in, self, options).await?)
+        }
     }
 
-    fn platform(&self) -> Option<&str> {
-        Some(&self.0.platform)
+    /// Connects the chosen accounts of a login.
+    FinalizeLogin(LoginSelection) -> SelectionResult {
+        fn owner(&self) -> Owner {
+            self.owner
+        }
+
+        fn platform(&self) -> Option<&str> {
+            Some(&self.platform)
+        }
+
+        fn summary(&self) -> String {
+            format!("Connect {} accounts of {}", self.ids.len(), self.platform)
+        }
+
+        async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
+            let options = options::repeatable(Self::TIMEOUT);
+            Ok(ctx.execute_activity(Connecting::finalize_login, self, options).await?)
+        }
     }
 
-    fn search_attributes(&self) -> SearchAttributes {
-        attributes::of_account(self.0.owner, &self.0.platform, self.0.account)
+    /// Reveals the signing secret of a webhook endpoint, sealed to the key in the request. The response is
+    /// `None` when the endpoint was deleted.
+    RevealSecret(RevealSecretInput) -> Option<Vec<u8>> {
+        fn owner(&self) -> Owner {
+            self.owner
+        }
+
+        fn queue(&self, base: &str) -> String {
+            queue::webhooks(base, self.owner.mode)
+        }
+
+        fn summary(&self) -> String {
+            "Reveal an endpoint's signing secret to its owner".to_owned()
+        }
+
+        async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
+            let options = options::repeatable(Self::TIMEOUT);
+            Ok(ctx.execute_activity(Webhooks::reveal_secret, self, options).await?)
+        }
     }
 
-    fn summary(&self) -> String {
-        format!("Read the limits of an account of {}", self.0.platform)
+    /// Inspects the uploaded bytes of a media asset.
+    ConfirmMedia(ConfirmMedia) -> ConfirmResult {
+        fn owner(&self) -> Owner {
+            self.0.owner
+        }
+
+        fn queue(&self, base: &str) -> String {
+            queue::uploads(base, self.0.owner.mode)
+        }
+
+        fn summary(&self) -> String {
+            format!("Inspect media asset {}", self.0.media)
+        }
+
+        async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
+            let options = options::repeatable(Self::TIMEOUT);
+            Ok(ctx.execute_activity(Media::confirm_media, self.0, options).await?)
+        }
     }
 
-    response!(ReadUsage);
-}
+    /// Finds out where a login at the OpenID provider begins.
+    BeginOpenId(OpenIdLogin) -> OpenIdStart {
+        fn owner(&self) -> Owner {
+            Owner::NOBODY
+        }
 
-impl Request for OptionsRequest {
-    type Response = Result<Vec<SelectOption>, Failure>;
+        fn summary(&self) -> String {
+            "Begin a login at the OpenID provider".to_owned()
+        }
 
-    fn owner(&self) -> Owner {
-        self.account_ref.owner
+        async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
+            let options = options::repeatable(Self::TIMEOUT);
+            Ok(ctx.execute_activity(OpenId::begin_open_id, self, options).await?)
+        }
     }
 
-    fn platform(&self) -> Option<&str> {
-        Some(&self.account_ref.platform)
+    /// Exchanges the code of a login at the OpenID provider.
+    FinishOpenId(OpenIdCallback) -> OpenIdResult {
+        fn owner(&self) -> Owner {
+            Owner::NOBODY
+        }
+
+        fn summary(&self) -> String {
+            "Finish a login at the OpenID provider".to_owned()
+        }
+
+        async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
+            // A code is valid once.
+            let options = options::once(Self::TIMEOUT);
+            Ok(ctx.execute_activity(OpenId::finish_open_id, self, options).await?)
+        }
     }
-
-    fn search_attributes(&self) -> SearchAttributes {
-        let AccountRef { owner, platform, account } = &self.account_ref;
-        attributes::of_account(*owner, platform, *account)
-    }
-
-    fn summary(&self) -> String {
-        format!("List {} of an account of {}", self.kind, self.account_ref.platform)
-    }
-
-    response!(ListOptions);
-}
-
-impl Request for EditRequest {
-    type Response = EditOutcome;
-
-    fn owner(&self) -> Owner {
-        self.account_ref.owner
-    }
-
-    fn platform(&self) -> Option<&str> {
-        Some(&self.account_ref.platform)
-    }
-
-    fn search_attributes(&self) -> SearchAttributes {
-        attributes::of_post(self.account_ref.owner, self.post)
-    }
-
-    fn summary(&self) -> String {
-        format!("Change a post on {}", self.account_ref.platform)
-    }
-
-    response!(EditTarget);
-}
-
-impl Request for UnpublishRequest {
-    type Response = UnpublishResult;
-
-    fn owner(&self) -> Owner {
-        self.account_ref.owner
-    }
-
-    fn platform(&self) -> Option<&str> {
-        Some(&self.account_ref.platform)
-    }
-
-    fn search_attributes(&self) -> SearchAttributes {
-        attributes::of_post(self.account_ref.owner, self.post)
-    }
-
-    fn summary(&self) -> String {
-        format!("Delete a post from {}", self.account_ref.platform)
-    }
-
-    response!(Unpublish);
-}
-
-impl Request for TestEventInput {
-    type Response = Option<TestEventResult>;
-    const TIMEOUT: Duration = retry::DELIVERY_TIMEOUT.saturating_add(Duration::from_secs(2));
-
-    fn owner(&self) -> Owner {
-        self.owner
-    }
-
-    fn queue(&self, base: &str) -> String {
-        queue::webhooks(base, self.owner.mode)
-    }
-
-    fn summary(&self) -> String {
-        "Send a test event to an endpoint".to_owned()
-    }
-
-    response!(SendTestEvent);
-}
-
-impl Request for RevealSecretInput {
-    type Response = Option<Vec<u8>>;
-
-    fn owner(&self) -> Owner {
-        self.owner
-    }
-
-    fn queue(&self, base: &str) -> String {
-        queue::webhooks(base, self.owner.mode)
-    }
-
-    fn summary(&self) -> String {
-        "Reveal an endpoint's signing secret to its owner".to_owned()
-    }
-
-    response!(RevealSecret);
-}
-
-impl Request for ConfirmMedia {
-    type Response = ConfirmResult;
-
-    fn owner(&self) -> Owner {
-        self.0.owner
-    }
-
-    fn queue(&self, base: &str) -> String {
-        queue::uploads(base, self.0.owner.mode)
-    }
-
-    fn summary(&self) -> String {
-        format!("Inspect media asset {}", self.0.media)
-    }
-
-    response!(ConfirmMedia);
-}
-
-impl Request for OpenIdLogin {
-    type Response = OpenIdStart;
-
-    fn owner(&self) -> Owner {
-        Owner::NOBODY
-    }
-
-    fn summary(&self) -> String {
-        "Begin a login at the OpenID provider".to_owned()
-    }
-
-    response!(BeginOpenId);
-}
-
-impl Request for OpenIdCallback {
-    type Response = OpenIdResult;
-
-    fn owner(&self) -> Owner {
-        Owner::NOBODY
-    }
-
-    fn summary(&self) -> String {
-        "Finish a login at the OpenID provider".to_owned()
-    }
-
-    response!(FinishOpenId);
-}
-
-impl Request for OAuthCallback {
-    type Response = CallbackResult;
-    const TIMEOUT: Duration = LOGIN_TIMEOUT;
-
-    fn owner(&self) -> Owner {
-        self.owner
-    }
-
-    fn platform(&self) -> Option<&str> {
-        Some(&self.platform)
-    }
-
-    fn summary(&self) -> String {
-        format!("Connect the accounts that an authorization at {} covers", self.platform)
-    }
-
-    response!(OAuthCallback);
-}
-
-impl Request for PasswordLogin {
-    type Response = LoginResult;
-    const TIMEOUT: Duration = LOGIN_TIMEOUT;
-
-    fn owner(&self) -> Owner {
-        self.owner
-    }
-
-    fn platform(&self) -> Option<&str> {
-        Some(&self.platform)
-    }
-
-    fn summary(&self) -> String {
-        format!("Connect an account of {} by its password", self.platform)
-    }
-
-    response!(PasswordLogin);
-}
-
-impl Request for LoginSelection {
-    type Response = SelectionResult;
-
-    fn owner(&self) -> Owner {
-        self.owner
-    }
-
-    fn platform(&self) -> Option<&str> {
-        Some(&self.platform)
-    }
-
-    fn summary(&self) -> String {
-        format!("Connect {} accounts of {}", self.ids.len(), self.platform)
-    }
-
-    response!(FinalizeLogin);
 }
 
 /// The workflow's id. `nonce` is random, since the same request may be made twice.
@@ -497,97 +535,7 @@ impl WorkerRequest {
     /// Runs the request's activities.
     #[run(name = "WorkerRequest")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Output> {
-        let ctx = &*ctx;
-        Ok(match ctx.state(|request| request.input.clone()) {
-            Input::FetchMetrics(request) => {
-                let fetched = join_all(request.targets.into_iter().map(|target| {
-                    let account = &target.account_ref;
-                    let queue = queue::platform(ctx.task_queue(), &account.platform, account.owner.mode);
-                    let mut options = options::repeatable(FetchMetrics::TIMEOUT);
-                    options.task_queue = Some(queue);
-                    ctx.execute_activity(Metrics::fetch_metrics, target, options)
-                }))
-                .await;
-                // One that fails does not keep the others from being shown.
-                Output::FetchMetrics(
-                    fetched.into_iter().filter(|fetched| matches!(fetched, Ok(Ok(())))).count(),
-                )
-            }
-            Input::CheckHealth(CheckHealth(account)) => {
-                let options = options::repeatable(CheckHealth::TIMEOUT);
-                Output::CheckHealth(ctx.execute_activity(Accounts::check_health, account, options).await?)
-            }
-            Input::ListOptions(request) => {
-                let options = options::repeatable(OptionsRequest::TIMEOUT);
-                Output::ListOptions(ctx.execute_activity(Accounts::list_options, request, options).await?)
-            }
-            Input::LookUp(LookUp { subjects, accounts, .. }) => {
-                let looked_up = join_all(accounts.into_iter().map(|(account_ref, subject)| {
-                    let queue =
-                        queue::platform(ctx.task_queue(), &account_ref.platform, account_ref.owner.mode);
-                    let mut options = options::look_up(LookUp::TIMEOUT, LookUp::LIMIT - MARGIN);
-                    options.task_queue = Some(queue);
-                    let request = LookUpRequest { account_ref, subject: subjects[subject].clone() };
-                    ctx.execute_activity(Accounts::look_up, request, options)
-                }))
-                .await;
-                // One that fails does not keep the others from being told.
-                Output::LookUp(looked_up.into_iter().map(Result::ok).collect())
-            }
-            Input::ReadUsage(ReadUsage(account)) => {
-                let options = options::repeatable(ReadUsage::TIMEOUT);
-                Output::ReadUsage(ctx.execute_activity(Accounts::read_usage, account, options).await?)
-            }
-            Input::EditTarget(request) => {
-                // An edit sets values: the second one sets the same.
-                let options = options::repeatable(EditRequest::TIMEOUT);
-                Output::EditTarget(ctx.execute_activity(Accounts::edit_target, request, options).await?)
-            }
-            Input::Unpublish(request) => {
-                // Deleting what is gone succeeds.
-                let options = options::repeatable(UnpublishRequest::TIMEOUT);
-                Output::Unpublish(ctx.execute_activity(Accounts::unpublish, request, options).await?)
-            }
-            Input::SendTestEvent(input) => {
-                // The caller asks for the outcome of this one request.
-                let options = options::once(TestEventInput::TIMEOUT);
-                Output::SendTestEvent(ctx.execute_activity(Webhooks::send_test_event, input, options).await?)
-            }
-            Input::OAuthCallback(callback) => {
-                // A code is valid once.
-                let options = options::once(OAuthCallback::TIMEOUT + STORE_TIMEOUT);
-                Output::OAuthCallback(
-                    ctx.execute_activity(Connecting::exchange_code, callback, options).await?,
-                )
-            }
-            Input::PasswordLogin(login) => {
-                // Platforms count wrong passwords.
-                let options = options::once(PasswordLogin::TIMEOUT + STORE_TIMEOUT);
-                Output::PasswordLogin(ctx.execute_activity(Connecting::sign_in, login, options).await?)
-            }
-            Input::FinalizeLogin(selection) => {
-                let options = options::repeatable(LoginSelection::TIMEOUT);
-                Output::FinalizeLogin(
-                    ctx.execute_activity(Connecting::finalize_login, selection, options).await?,
-                )
-            }
-            Input::RevealSecret(input) => {
-                let options = options::repeatable(RevealSecretInput::TIMEOUT);
-                Output::RevealSecret(ctx.execute_activity(Webhooks::reveal_secret, input, options).await?)
-            }
-            Input::ConfirmMedia(ConfirmMedia(media)) => {
-                let options = options::repeatable(ConfirmMedia::TIMEOUT);
-                Output::ConfirmMedia(ctx.execute_activity(Media::confirm_media, media, options).await?)
-            }
-            Input::BeginOpenId(login) => {
-                let options = options::repeatable(OpenIdLogin::TIMEOUT);
-                Output::BeginOpenId(ctx.execute_activity(OpenId::begin_open_id, login, options).await?)
-            }
-            Input::FinishOpenId(callback) => {
-                // A code is valid once.
-                let options = options::once(OpenIdCallback::TIMEOUT);
-                Output::FinishOpenId(ctx.execute_activity(OpenId::finish_open_id, callback, options).await?)
-            }
-        })
+        let request = ctx.state(|request| request.input.clone());
+        request.answer(ctx).await
     }
 }
