@@ -37,7 +37,7 @@ use workflows::{
         AccountRef, EditOutcome, EditRequest, HealthReport, LookUpReport, LookUpRequest, OptionsRequest,
         UnpublishRequest, UnpublishResult, definition,
     },
-    options::REVOKE_TRIES,
+    disconnect_account::REVOKE_TRIES,
     worker_request::LOOK_UP_TIMEOUT,
 };
 

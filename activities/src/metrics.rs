@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use tracing::info;
 use workflows::{
     activities::{AccountRef, CollectionSummary, MetricsRequest, definition},
-    options::COLLECTION_SPAN,
+    collect_metrics::COLLECTION_SPAN,
 };
 
 /// Schedule of collecting: hourly at first, then after a sixth of the post's age; about forty calls in a month.

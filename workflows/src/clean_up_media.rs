@@ -4,8 +4,11 @@
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
-use crate::{activities::Media, options};
-use temporalio_workflow::{WorkflowContext, WorkflowResult, workflow, workflow_methods};
+use crate::activities::Media;
+use std::time::Duration;
+use temporalio_workflow::{
+    ActivityOptions, RetryPolicy, WorkflowContext, WorkflowResult, workflow, workflow_methods,
+};
 
 /// Id of the schedule, and prefix of the ids of its runs.
 pub fn id(base: &str) -> String {
@@ -26,10 +29,17 @@ impl CleanUpMedia {
     #[run(name = "CleanUpMedia")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
         for _ in 0..BATCHES {
-            if !ctx.execute_activity(Media::clean_up_media, (), options::clean_up_media()).await? {
+            if !ctx.execute_activity(Media::clean_up_media, (), batch_options()).await? {
                 break;
             }
         }
         Ok(())
     }
+}
+
+/// Returns the options for deleting a batch of expired media. The next run makes up for a failed one.
+fn batch_options() -> ActivityOptions {
+    ActivityOptions::with_start_to_close_timeout(Duration::from_secs(120))
+        .retry_policy(RetryPolicy::builder().maximum_attempts(3).build())
+        .build()
 }

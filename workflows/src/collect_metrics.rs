@@ -11,9 +11,18 @@ use crate::{
 };
 use domain::Mode;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use temporalio_workflow::{
-    WorkflowContext, WorkflowContextView, WorkflowResult, join_all, workflow, workflow_methods,
+    ActivityCloseTimeouts, ActivityOptions, RetryPolicy, WorkflowContext, WorkflowContextView,
+    WorkflowResult, join_all, workflow, workflow_methods,
 };
+
+/// Time for fetching the metrics of one platform in a run; what is left then waits for the next run.
+pub const COLLECTION_SPAN: Duration = Duration::from_secs(240);
+/// Time limit of collecting the metrics of one platform, its last call included.
+const COLLECTION_TIMEOUT: Duration = Duration::from_secs(300);
+/// Time limit of the same with waiting for a worker and retries.
+const COLLECTION_TOTAL_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Input of the workflow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,17 +57,36 @@ impl CollectMetrics {
         // Any worker can delete rows; the first platform's queue is as good as another.
         if let Some(first) = platforms.first() {
             let queue = queue::platform(ctx.task_queue(), first, Mode::Live);
-            let options = options::metrics(queue, "Delete old metrics".to_owned());
+            let options = metrics_options(queue, "Delete old metrics".to_owned());
             // The next run deletes what this one does not.
             let _ = ctx.execute_activity(Metrics::prune_metrics, (), options).await;
         }
         let runs = join_all(platforms.into_iter().map(|platform| {
             // One run covers both modes.
             let queue = queue::platform(ctx.task_queue(), &platform, Mode::Live);
-            let options = options::metrics(queue, format!("Fetch metrics from {platform}"));
+            let options = metrics_options(queue, format!("Fetch metrics from {platform}"));
             ctx.execute_activity(Metrics::collect_metrics, platform, options)
         }))
         .await;
         Ok(runs.into_iter().filter_map(Result::ok).sum())
     }
+}
+
+/// Returns the options for collecting or deleting metrics on a queue. The next run makes up for a failed one.
+fn metrics_options(queue: String, summary: String) -> ActivityOptions {
+    ActivityOptions::with_close_timeouts(ActivityCloseTimeouts::ScheduleAndStartToClose {
+        schedule_to_close: COLLECTION_TOTAL_TIMEOUT,
+        start_to_close: COLLECTION_TIMEOUT,
+    })
+    .heartbeat_timeout(options::SHORT_HEARTBEAT_TIMEOUT)
+    .retry_policy(
+        RetryPolicy::builder()
+            .initial_interval(Duration::from_secs(5))
+            .backoff_coefficient(2.0)
+            .maximum_attempts(3)
+            .build(),
+    )
+    .task_queue(queue)
+    .summary(summary)
+    .build()
 }

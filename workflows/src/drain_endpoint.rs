@@ -18,12 +18,16 @@ use crate::{
 use chrono::{DateTime, SubsecRound, Utc};
 use domain::{Owner, TimeScale, WebhookId, outbox::EndpointRef};
 use serde::{Deserialize, Serialize};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use temporalio_common::search_attributes::SearchAttributes;
 use temporalio_workflow::{
-    ActivityExecutionError, ContinueAsNewOptions, SyncWorkflowContext, TimerOptions, WorkflowContext,
-    WorkflowContextView, WorkflowResult, WorkflowTermination, workflow, workflow_methods,
+    ActivityExecutionError, ActivityOptions, ContinueAsNewOptions, RetryPolicy, SyncWorkflowContext,
+    TimerOptions, WorkflowContext, WorkflowContextView, WorkflowResult, WorkflowTermination, workflow,
+    workflow_methods,
 };
+
+/// Time limit of draining an endpoint: the activity stops by itself before.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// Input of the workflow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -84,7 +88,7 @@ impl DrainEndpoint {
         loop {
             // What was written before a signal arrived is seen by the activity that begins now.
             ctx.state_mut(|state| state.is_woken = false);
-            let drained = ctx.execute_activity(Webhooks::drain, endpoint, options::drain(time_scale)).await;
+            let drained = ctx.execute_activity(Webhooks::drain, endpoint, drain_options(time_scale)).await;
             let is_woken = ctx.state(|state| state.is_woken);
             match drained {
                 Ok(DrainResult::Done) if !is_woken => return Ok(()),
@@ -120,4 +124,22 @@ impl DrainEndpoint {
     pub fn wake(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _body: Lenient<()>) {
         self.is_woken = true;
     }
+}
+
+/// Returns the options for draining an endpoint: repeated until the database answers. A dead worker is noticed by its
+/// heartbeats.
+fn drain_options(time_scale: TimeScale) -> ActivityOptions {
+    let first = time_scale.scale(Duration::from_secs(2)).max(Duration::from_millis(100));
+    ActivityOptions::with_start_to_close_timeout(DRAIN_TIMEOUT)
+        .heartbeat_timeout(time_scale.scale(options::SHORT_HEARTBEAT_TIMEOUT).max(Duration::from_secs(5)))
+        .retry_policy(
+            RetryPolicy::builder()
+                .initial_interval(first)
+                .backoff_coefficient(2.0)
+                .maximum_interval(Duration::from_secs(60))
+                .maximum_attempts(0)
+                .build(),
+        )
+        .summary("Send what is due")
+        .build()
 }

@@ -15,11 +15,15 @@ use crate::{
 };
 use domain::{Owner, outbox::ImportRef};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use temporalio_common::search_attributes::SearchAttributes;
 use temporalio_workflow::{
-    ContinueAsNewOptions, TimerOptions, TimerResult, WorkflowCancellationToken, WorkflowContext,
-    WorkflowContextView, WorkflowResult, workflow, workflow_methods,
+    ActivityOptions, ContinueAsNewOptions, TimerOptions, TimerResult, WorkflowCancellationToken,
+    WorkflowContext, WorkflowContextView, WorkflowResult, workflow, workflow_methods,
 };
+
+/// Time limit of importing a page, with a token refresh before it.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Summary of a wait, for operators.
 const WAIT_SUMMARY: &str = "until the platform answers again";
@@ -76,7 +80,7 @@ impl ImportPosts {
         let Input { import, mut tries } = ctx.state(|import| import.input.clone());
         loop {
             let page = ImportPageInput { import: import.clone(), tries };
-            match ctx.execute_activity(Imports::import_page, page, options::import_page()).await {
+            match ctx.execute_activity(Imports::import_page, page, page_options()).await {
                 Ok(ImportProgress::Over) => return Ok(()),
                 Ok(ImportProgress::More) => tries = 0,
                 Ok(ImportProgress::Later { wait }) => {
@@ -104,4 +108,13 @@ impl ImportPosts {
         options.cancellation_token = Some(WorkflowCancellationToken::new());
         Ok(ctx.execute_activity(Imports::abandon_import, import, options).await?)
     }
+}
+
+/// Returns the options for importing a page. A platform's refusals are results; what is retried here is a failure of
+/// Fanfare, such as an unavailable database or a dead worker.
+fn page_options() -> ActivityOptions {
+    ActivityOptions::with_start_to_close_timeout(PAGE_TIMEOUT)
+        .retry_policy(options::backoff(Duration::from_secs(1), Duration::from_secs(60), 30))
+        .summary("Import a page")
+        .build()
 }

@@ -19,8 +19,14 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use temporalio_common::{error::IncomingError, search_attributes::SearchAttributes};
 use temporalio_workflow::{
-    ActivityExecutionError, WorkflowContext, WorkflowContextView, WorkflowResult, workflow, workflow_methods,
+    ActivityExecutionError, ActivityOptions, WorkflowContext, WorkflowContextView, WorkflowResult, workflow,
+    workflow_methods,
 };
+
+/// Tries before processing a media asset fails.
+const MEDIA_TRIES: u32 = 6;
+/// Time limit of processing a media asset.
+const MEDIA_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Input of the workflow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -77,7 +83,7 @@ impl ProcessMedia {
                 .execute_activity(
                     Media::process_media,
                     job.clone(),
-                    options::process_media(time_scale, is_limited),
+                    processing_options(time_scale, is_limited),
                 )
                 .await
             {
@@ -90,11 +96,7 @@ impl ProcessMedia {
                     }
                     let failure = MediaFailure { job, message: root_message(&error) };
                     return Ok(ctx
-                        .execute_activity(
-                            Media::fail_media,
-                            failure,
-                            options::process_media(time_scale, false),
-                        )
+                        .execute_activity(Media::fail_media, failure, processing_options(time_scale, false))
                         .await?);
                 }
             }
@@ -120,4 +122,16 @@ fn root_message(error: &ActivityExecutionError) -> String {
         reason = inner;
     }
     reason.to_string()
+}
+
+/// Returns the options for processing a media asset; without `is_limited` it is retried until it is done.
+fn processing_options(time_scale: TimeScale, is_limited: bool) -> ActivityOptions {
+    ActivityOptions::with_start_to_close_timeout(MEDIA_TIMEOUT)
+        .heartbeat_timeout(options::SHORT_HEARTBEAT_TIMEOUT)
+        .retry_policy(options::backoff(
+            time_scale.scale(Duration::from_secs(5)).max(Duration::from_millis(100)),
+            time_scale.scale(Duration::from_secs(600)).max(Duration::from_secs(1)),
+            if is_limited { MEDIA_TRIES } else { 0 },
+        ))
+        .build()
 }

@@ -43,9 +43,9 @@ use temporalio_common::{
     search_attributes::SearchAttributes,
 };
 use temporalio_workflow::{
-    ChildWorkflowOptions, ContinueAsNewOptions, ParentClosePolicy, StartChildWorkflowExecutionFailedCause,
-    SyncWorkflowContext, TimerOptions, WorkflowContext, WorkflowContextView, WorkflowResult,
-    WorkflowTermination, join_all, select, workflow, workflow_methods,
+    ActivityCancellationType, ActivityOptions, ChildWorkflowOptions, ContinueAsNewOptions, ParentClosePolicy,
+    RetryPolicy, StartChildWorkflowExecutionFailedCause, SyncWorkflowContext, TimerOptions, WorkflowContext,
+    WorkflowContextView, WorkflowResult, WorkflowTermination, join_all, select, workflow, workflow_methods,
 };
 
 /// Number of targets' workflows that are started at a time.
@@ -459,7 +459,7 @@ impl PublishPost {
         time_scale: TimeScale,
     ) -> FirstAttempt {
         let queue = queue::platform(ctx.task_queue(), &target.platform, job.owner.mode);
-        let options = options::first_attempt(&target.platform, queue, time_scale);
+        let options = first_attempt_options(&target.platform, queue, time_scale);
         let attempt = ctx.execute_activity(Publishing::first_attempt, input_of(job, target), options).await;
         // Without a result, because a worker died or Fanfare failed, the row says what is left to do. If an operator
         // canceled the workflow, no other one starts, and the target is stopped.
@@ -554,4 +554,18 @@ fn child(
         .search_attributes(input.search_attributes())
         .build();
     (input, options)
+}
+
+/// Returns the options for the first attempt to publish, on the `queue` of its platform. The target's own workflow
+/// makes all others.
+fn first_attempt_options(platform: &str, queue: String, time_scale: TimeScale) -> ActivityOptions {
+    let once = RetryPolicy::builder().maximum_attempts(1).build();
+    ActivityOptions::with_start_to_close_timeout(options::ATTEMPT_TIMEOUT)
+        .heartbeat_timeout(options::heartbeat_timeout(time_scale))
+        .retry_policy(once)
+        .task_queue(queue)
+        // An attempt that is under way finishes also if the workflow is canceled.
+        .cancellation_type(ActivityCancellationType::WaitCancellationCompleted)
+        .summary(format!("Publish on {platform}"))
+        .build()
 }

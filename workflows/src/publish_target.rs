@@ -19,15 +19,20 @@ use crate::{
 use domain::{
     ErrorCode, Owner, TargetId, TargetStatus, TimeScale,
     publish::{PollResult, PublishResult, SettleReason, SettleResult},
+    retry,
 };
 use serde::{Deserialize, Serialize};
 use std::{pin::pin, time::Duration};
 use temporalio_common::{error::IncomingError, search_attributes::SearchAttributes};
 use temporalio_workflow::{
-    ActivityCancellationType, ActivityExecutionError, ContinueAsNewOptions, SyncWorkflowContext,
-    WorkflowCancellationToken, WorkflowContext, WorkflowContextView, WorkflowResult, select, workflow,
-    workflow_methods,
+    ActivityCancellationType, ActivityExecutionError, ActivityOptions, ContinueAsNewOptions, RetryPolicy,
+    SyncWorkflowContext, WorkflowCancellationToken, WorkflowContext, WorkflowContextView, WorkflowResult,
+    select, workflow, workflow_methods,
 };
+
+/// Pause before an attempt of a lost worker goes to another one. Only time-outs wait for it: a failure has its own
+/// delay, from the row.
+const LOST_WORKER_RETRY: Duration = Duration::from_secs(1);
 
 /// Input of the workflow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -216,7 +221,7 @@ impl PublishTarget {
         let backoff = ctx.cancellation_token().child_token();
         // The same in every replay; the attempts of one lost worker do not all come back at once.
         let jitter = f64::from(ctx.random::<u32>()) / f64::from(u32::MAX);
-        let mut options = options::publish(&target_input.platform, time_scale, jitter);
+        let mut options = attempt_options(&target_input.platform, time_scale, jitter);
         options.cancellation_token = Some(backoff.clone());
         options.cancellation_type = ActivityCancellationType::WaitCancellationCompleted;
         let mut activity = pin!(ctx.execute_activity(Publishing::publish, target_input.clone(), options));
@@ -248,7 +253,7 @@ impl PublishTarget {
             .execute_activity(
                 Publishing::poll,
                 target_input.clone(),
-                options::poll(&target_input.platform, pause),
+                poll_options(&target_input.platform, pause),
             )
             .await;
         polled.map_err(|error| unanswered(&error))
@@ -261,13 +266,12 @@ impl PublishTarget {
         time_scale: TimeScale,
     ) -> WorkflowResult<Result<(), SettleReason>> {
         let refusal = RefreshInput { target: target_input.clone(), grant_version };
-        let error = match ctx
-            .execute_activity(Publishing::refresh_token, refusal, options::refresh_token(time_scale))
-            .await
-        {
-            Ok(()) => return Ok(Ok(())),
-            Err(error) => error,
-        };
+        let error =
+            match ctx.execute_activity(Publishing::refresh_token, refusal, refresh_options(time_scale)).await
+            {
+                Ok(()) => return Ok(Ok(())),
+                Err(error) => error,
+            };
         let message = root_message(&error);
         Ok(Err(match failure_type(&error) {
             Some(GRANT_LOST) => SettleReason::GrantLost { message },
@@ -358,4 +362,44 @@ fn failure_type(error: &ActivityExecutionError) -> Option<&str> {
 
 fn root_message(error: &ActivityExecutionError) -> String {
     error.cause().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// Returns the options for an attempt to publish. The row ends the retries. `jitter`, from 0..1, spreads the attempts
+/// of a lost worker.
+fn attempt_options(platform: &str, time_scale: TimeScale, jitter: f64) -> ActivityOptions {
+    let first =
+        time_scale.scale(LOST_WORKER_RETRY).mul_f64(0.5 + jitter / 2.0).max(Duration::from_millis(10));
+    ActivityOptions::with_start_to_close_timeout(options::ATTEMPT_TIMEOUT)
+        .heartbeat_timeout(options::heartbeat_timeout(time_scale))
+        .retry_policy(options::backoff(first, time_scale.scale(retry::CAP).max(first), 0))
+        .summary(format!("Publish on {platform}"))
+        .build()
+}
+
+/// Returns the options for polling a platform that is processing, as often as it asks for. The row ends the polling.
+fn poll_options(platform: &str, pause: Duration) -> ActivityOptions {
+    ActivityOptions::with_start_to_close_timeout(Duration::from_secs(120))
+        .retry_policy(
+            RetryPolicy::builder()
+                .initial_interval(pause.max(Duration::from_millis(100)))
+                .backoff_coefficient(1.0)
+                .maximum_attempts(0)
+                .build(),
+        )
+        .summary(format!("Wait for {platform}"))
+        .build()
+}
+
+/// Returns the options for refreshing a token after a refusal.
+fn refresh_options(time_scale: TimeScale) -> ActivityOptions {
+    ActivityOptions::with_start_to_close_timeout(Duration::from_secs(180))
+        .retry_policy(
+            RetryPolicy::builder()
+                .initial_interval(time_scale.scale(Duration::from_secs(2)))
+                .backoff_coefficient(2.0)
+                .maximum_attempts(3)
+                .build(),
+        )
+        .summary("Refresh the token")
+        .build()
 }

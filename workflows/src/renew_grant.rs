@@ -12,7 +12,7 @@
 
 use crate::{activities::Accounts, attributes, lenient::Lenient, options, queue, start::Start, timer};
 use chrono::{DateTime, Utc};
-use domain::{AccountId, Owner, TimeScale, outbox::ExpiringGrant, renewal};
+use domain::{AccountId, Owner, TimeScale, outbox::ExpiringGrant, renewal, retry};
 use serde::{Deserialize, Serialize};
 use std::{
     pin::pin,
@@ -20,9 +20,9 @@ use std::{
 };
 use temporalio_common::search_attributes::SearchAttributes;
 use temporalio_workflow::{
-    ActivityCancellationType, ActivityExecutionError, ContinueAsNewOptions, SyncWorkflowContext,
-    TimerOptions, WorkflowContext, WorkflowContextView, WorkflowResult, WorkflowTermination, select,
-    workflow, workflow_methods,
+    ActivityCancellationType, ActivityExecutionError, ActivityOptions, ContinueAsNewOptions,
+    SyncWorkflowContext, TimerOptions, WorkflowContext, WorkflowContextView, WorkflowResult,
+    WorkflowTermination, select, workflow, workflow_methods,
 };
 
 /// Input of the workflow.
@@ -161,7 +161,7 @@ impl RenewGrant {
     ) -> Option<Result<Option<ExpiringGrant>, ActivityExecutionError>> {
         let version = grant_ref.grant_version;
         let backoff = ctx.cancellation_token().child_token();
-        let mut options = options::renew_grant(time_scale);
+        let mut options = renewal_options(time_scale);
         options.cancellation_token = Some(backoff.clone());
         options.cancellation_type = ActivityCancellationType::WaitCancellationCompleted;
         let mut activity = pin!(ctx.execute_activity(Accounts::renew_grant, grant_ref, options));
@@ -175,4 +175,18 @@ impl RenewGrant {
             }
         }
     }
+}
+
+/// Returns the options for renewing a grant: retried for as long as the platform is away, before and after the grant's
+/// end, since being away is no refusal.
+fn renewal_options(time_scale: TimeScale) -> ActivityOptions {
+    ActivityOptions::with_start_to_close_timeout(Duration::from_secs(180))
+        .retry_policy(options::backoff(
+            // A dead worker is noticed only after a while, whatever the time scale.
+            time_scale.scale(renewal::MIN_INTERVAL).max(Duration::from_millis(500)),
+            time_scale.scale(retry::CAP).max(Duration::from_secs(1)),
+            0,
+        ))
+        .summary("Renew the grant")
+        .build()
 }

@@ -21,7 +21,8 @@ use serde::{Deserialize, Serialize};
 use std::{fmt::Display, time::Duration};
 use temporalio_common::search_attributes::SearchAttributes;
 use temporalio_workflow::{
-    WorkflowContext, WorkflowContextView, WorkflowResult, join_all, workflow, workflow_methods,
+    ActivityCloseTimeouts, ActivityOptions, RetryPolicy, WorkflowContext, WorkflowContextView,
+    WorkflowResult, join_all, workflow, workflow_methods,
 };
 
 /// Time limit of one call to a platform on behalf of a request, a token refresh included.
@@ -187,7 +188,7 @@ requests! {
             let fetched = join_all(self.targets.into_iter().map(|target| {
                 let account = &target.account_ref;
                 let queue = queue::platform(ctx.task_queue(), &account.platform, account.owner.mode);
-                let mut options = options::repeatable(Self::TIMEOUT);
+                let mut options = repeatable(Self::TIMEOUT);
                 options.task_queue = Some(queue);
                 ctx.execute_activity(Metrics::fetch_metrics, target, options)
             }))
@@ -216,7 +217,7 @@ requests! {
         }
 
         async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
-            let options = options::repeatable(Self::TIMEOUT);
+            let options = repeatable(Self::TIMEOUT);
             Ok(ctx.execute_activity(Accounts::check_health, self.0, options).await?)
         }
     }
@@ -241,7 +242,7 @@ requests! {
         }
 
         async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
-            let options = options::repeatable(Self::TIMEOUT);
+            let options = repeatable(Self::TIMEOUT);
             Ok(ctx.execute_activity(Accounts::list_options, self, options).await?)
         }
     }
@@ -265,7 +266,7 @@ requests! {
             let Self { subjects, accounts, .. } = self;
             let looked_up = join_all(accounts.into_iter().map(|(account_ref, subject)| {
                 let queue = queue::platform(ctx.task_queue(), &account_ref.platform, account_ref.owner.mode);
-                let mut options = options::look_up(Self::TIMEOUT, Self::LIMIT - MARGIN);
+                let mut options = look_up_options(Self::TIMEOUT, Self::LIMIT - MARGIN);
                 options.task_queue = Some(queue);
                 let request = LookUpRequest { account_ref, subject: subjects[subject].clone() };
                 ctx.execute_activity(Accounts::look_up, request, options)
@@ -295,7 +296,7 @@ requests! {
         }
 
         async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
-            let options = options::repeatable(Self::TIMEOUT);
+            let options = repeatable(Self::TIMEOUT);
             Ok(ctx.execute_activity(Accounts::read_usage, self.0, options).await?)
         }
     }
@@ -320,7 +321,7 @@ requests! {
 
         async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
             // An edit sets values: the second one sets the same.
-            let options = options::repeatable(Self::TIMEOUT);
+            let options = repeatable(Self::TIMEOUT);
             Ok(ctx.execute_activity(Accounts::edit_target, self, options).await?)
         }
     }
@@ -345,7 +346,7 @@ requests! {
 
         async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
             // Deleting what is gone succeeds.
-            let options = options::repeatable(Self::TIMEOUT);
+            let options = repeatable(Self::TIMEOUT);
             Ok(ctx.execute_activity(Accounts::unpublish, self, options).await?)
         }
     }
@@ -368,7 +369,7 @@ requests! {
 
         async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
             // The caller asks for the outcome of this one request.
-            let options = options::once(Self::TIMEOUT);
+            let options = once(Self::TIMEOUT);
             Ok(ctx.execute_activity(Webhooks::send_test_event, self, options).await?)
         }
     }
@@ -391,7 +392,7 @@ requests! {
 
         async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
             // A code is valid once.
-            let options = options::once(Self::TIMEOUT + STORE_TIMEOUT);
+            let options = once(Self::TIMEOUT + STORE_TIMEOUT);
             Ok(ctx.execute_activity(Connecting::exchange_code, self, options).await?)
         }
     }
@@ -414,7 +415,7 @@ requests! {
 
         async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
             // Platforms count wrong passwords.
-            let options = options::once(Self::TIMEOUT + STORE_TIMEOUT);
+            let options = once(Self::TIMEOUT + STORE_TIMEOUT);
             Ok(ctx.execute_activity(Connecting::sign_in, self, options).await?)
         }
     }
@@ -434,7 +435,7 @@ requests! {
         }
 
         async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
-            let options = options::repeatable(Self::TIMEOUT);
+            let options = repeatable(Self::TIMEOUT);
             Ok(ctx.execute_activity(Connecting::finalize_login, self, options).await?)
         }
     }
@@ -455,7 +456,7 @@ requests! {
         }
 
         async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
-            let options = options::repeatable(Self::TIMEOUT);
+            let options = repeatable(Self::TIMEOUT);
             Ok(ctx.execute_activity(Webhooks::reveal_secret, self, options).await?)
         }
     }
@@ -475,7 +476,7 @@ requests! {
         }
 
         async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
-            let options = options::repeatable(Self::TIMEOUT);
+            let options = repeatable(Self::TIMEOUT);
             Ok(ctx.execute_activity(Media::confirm_media, self.0, options).await?)
         }
     }
@@ -491,7 +492,7 @@ requests! {
         }
 
         async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
-            let options = options::repeatable(Self::TIMEOUT);
+            let options = repeatable(Self::TIMEOUT);
             Ok(ctx.execute_activity(OpenId::begin_open_id, self, options).await?)
         }
     }
@@ -508,7 +509,7 @@ requests! {
 
         async fn answer(self, ctx: &WorkflowContext<WorkerRequest>) -> WorkflowResult<Self::Response> {
             // A code is valid once.
-            let options = options::once(Self::TIMEOUT);
+            let options = once(Self::TIMEOUT);
             Ok(ctx.execute_activity(OpenId::finish_open_id, self, options).await?)
         }
     }
@@ -538,4 +539,37 @@ impl WorkerRequest {
         let request = ctx.state(|request| request.input.clone());
         request.answer(ctx).await
     }
+}
+
+/// Returns the options for an activity that must not run twice.
+fn once(timeout: Duration) -> ActivityOptions {
+    let once = RetryPolicy::builder().maximum_attempts(1).build();
+    ActivityOptions::with_start_to_close_timeout(timeout).retry_policy(once).build()
+}
+
+/// Returns the options for an activity that may run twice: a failure of a worker is made up for if there is time.
+fn repeatable(timeout: Duration) -> ActivityOptions {
+    ActivityOptions::with_close_timeouts(ActivityCloseTimeouts::ScheduleAndStartToClose {
+        schedule_to_close: timeout + Duration::from_secs(4),
+        start_to_close: timeout + Duration::from_secs(2),
+    })
+    .retry_policy(
+        RetryPolicy::builder()
+            .initial_interval(Duration::from_secs(1))
+            .backoff_coefficient(2.0)
+            .maximum_attempts(3)
+            .build(),
+    )
+    .build()
+}
+
+/// Returns the options for a look-up: tried as often as there is time, whether it waits for a worker or for its share
+/// of one.
+fn look_up_options(timeout: Duration, limit: Duration) -> ActivityOptions {
+    ActivityOptions::with_close_timeouts(ActivityCloseTimeouts::ScheduleAndStartToClose {
+        schedule_to_close: limit,
+        start_to_close: timeout + Duration::from_secs(1),
+    })
+    .retry_policy(options::backoff(Duration::from_millis(500), Duration::from_secs(2), 0))
+    .build()
 }
