@@ -5,7 +5,6 @@
 //! stays paused.
 
 use anyhow::Context;
-use domain::Mode;
 use std::time::Duration;
 use temporalio_client::{
     Client,
@@ -15,13 +14,10 @@ use temporalio_client::{
     },
     tonic::Code,
 };
-use workflows::{CleanUpMedia, CollectMetrics, clean_up_media, collect_metrics, queue};
+use workflows::{CleanUpMedia, CollectMetrics, clean_up_media, collect_metrics};
 
 /// Catch-up window of missed runs: the next run includes what a missed one left.
 const CATCHUP_WINDOW: Duration = Duration::from_secs(60);
-
-/// Interval of media clean-up.
-const CLEAN_UP_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Creates or updates the schedules. `collect_every` is the interval of metrics collection; zero disables it.
 ///
@@ -34,12 +30,14 @@ pub async fn apply(client: &Client, base: &str, collect_every: Duration) -> anyh
         collect_metrics::Input { platforms: platforms.map(|platform| platform.id.to_owned()).collect() };
     let id = collect_metrics::id(base);
     let action = ScheduleAction::start_workflow(CollectMetrics::run, input, base, &id);
-    let note = "Fetches the metrics of recently published posts";
-    set(client, &id, collect_every, action, note).await.context("schedule of metrics collection")?;
+    set(client, &id, collect_every, action, collect_metrics::NOTE)
+        .await
+        .context("schedule of metrics collection")?;
     let id = clean_up_media::id(base);
-    let action = ScheduleAction::start_workflow(CleanUpMedia::run, (), queue::media(base, Mode::Live), &id);
-    let note = "Deletes media files that are no longer needed";
-    set(client, &id, CLEAN_UP_INTERVAL, action, note).await.context("schedule of media clean-up")
+    let action = ScheduleAction::start_workflow(CleanUpMedia::run, (), clean_up_media::queue(base), &id);
+    set(client, &id, clean_up_media::INTERVAL, action, clean_up_media::NOTE)
+        .await
+        .context("schedule of media clean-up")
 }
 
 /// Returns whether each schedule exists, or does not if its interval is zero.

@@ -4,19 +4,29 @@
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
-use crate::activities::Media;
+use crate::{activities::Media, queue};
+use domain::Mode;
 use std::time::Duration;
 use temporalio_workflow::{
     ActivityOptions, RetryPolicy, WorkflowContext, WorkflowResult, workflow, workflow_methods,
 };
+
+/// What the schedule says about itself.
+pub const NOTE: &str = "Deletes media files that are no longer needed";
+/// Interval of the schedule.
+pub const INTERVAL: Duration = Duration::from_secs(3600);
+/// Most batches of one run, so that its history stays short.
+const BATCHES: usize = 500;
 
 /// Id of the schedule, and prefix of the ids of its runs.
 pub fn id(base: &str) -> String {
     format!("{base}-clean-up-media")
 }
 
-/// Most batches of one run, so that its history stays short.
-const BATCHES: usize = 500;
+/// Returns the task queue. `base` is that of posts.
+pub fn queue(base: &str) -> String {
+    queue::media(base, Mode::Live)
+}
 
 /// Deletes what is due. See the [module](self).
 #[workflow]

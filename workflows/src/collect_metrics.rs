@@ -36,6 +36,9 @@ pub fn id(base: &str) -> String {
     format!("{base}-collect-metrics")
 }
 
+/// What the schedule says about itself.
+pub const NOTE: &str = "Fetches the metrics of recently published posts";
+
 /// Collects metrics once. See the [module](self).
 #[workflow]
 pub struct CollectMetrics {
