@@ -9,7 +9,7 @@ use anyhow::Context;
 use devstack::{Layout, TemporalServer, TemporalServerOptions};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::path::Path;
-use tests::{Servers, World, database_url, deploy, directory};
+use tests::{Servers, World, database_url, deploy, directory, yaml};
 use tokio::process::Command;
 use url::Url;
 
@@ -92,7 +92,7 @@ async fn start(program: &str, layout: Layout) -> anyhow::Result<TemporalServer> 
         sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut postgres).await?;
     }
     postgres.close().await?;
-    let file: serde_yaml::Value = serde_yaml::from_str(&deploy::read(deploy::compose::FILE))?;
+    let file = yaml(&deploy::read(deploy::compose::FILE)).remove(0);
     let dynamic = file["configs"]["temporal"]["content"].as_str().context("Temporal's configuration")?;
     let options = TemporalServerOptions {
         version: devstack::versions::TEMPORAL_SERVER,

@@ -1,7 +1,7 @@
 //! The deployment files name the program's variables, and give each process only its own secrets.
 
 use crate::pages::{blocks, commands};
-use serde_yaml::Value;
+use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
@@ -9,7 +9,10 @@ use std::{
     process::Command,
     sync::LazyLock,
 };
-use tests::deploy::{self, Role, compose, read, root, variables};
+use tests::{
+    deploy::{self, Role, compose, read, root, variables},
+    yaml,
+};
 
 /// Secrets, and what may have them.
 const HOLDERS: [(&str, &[&str]); 16] = [
@@ -35,12 +38,6 @@ fn names(role: Role) -> BTreeSet<String> {
     variables(role).into_iter().map(|variable| variable.name).collect()
 }
 
-fn yaml(text: &str) -> Vec<Value> {
-    serde_yaml::Deserializer::from_str(text)
-        .map(|document| serde::Deserialize::deserialize(document).expect("valid YAML"))
-        .collect()
-}
-
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("{value:?} is no text"))
 }
@@ -63,11 +60,11 @@ fn each_kind_of_deployment_names_every_variable_of_a_role_and_no_other() {
     let services = &yaml(&read(compose::FILE))[0]["services"];
     for role in Role::ALL {
         let (name, expected) = (role.name(), names(role));
-        let environment = services[name]["environment"].as_mapping().unwrap();
-        let in_compose: BTreeSet<_> = environment.keys().map(|name| text(name).to_owned()).collect();
+        let environment = services[name]["environment"].as_object().unwrap();
+        let in_compose: BTreeSet<_> = environment.keys().cloned().collect();
         assert_eq!(in_compose, expected, "{name} in the compose file");
         let container = container(name);
-        let entries = container["env"].as_sequence().unwrap();
+        let entries = container["env"].as_array().unwrap();
         let in_kubernetes: BTreeSet<_> =
             entries.iter().map(|entry| text(&entry["name"]).to_owned()).collect();
         assert_eq!(in_kubernetes, expected, "{name} in Kubernetes");
@@ -100,15 +97,17 @@ fn container(role: &str) -> Value {
 #[test]
 fn a_secret_reaches_only_the_processes_that_need_it() {
     let services = &yaml(&read(compose::FILE))[0]["services"];
-    for (service, definition) in services.as_mapping().unwrap() {
-        let service = text(service);
-        let environment = serde_yaml::to_string(&definition["environment"]).unwrap();
+    for (service, definition) in services.as_object().unwrap() {
+        let environment = &definition["environment"];
+        let values = environment.to_string();
         for (secret, holders) in HOLDERS {
             // As a variable of its own, or within the value of another one.
-            let has = environment.lines().any(|line| {
-                line.starts_with(&format!("{secret}:")) || line.contains(&format!("${{{secret}:"))
-            });
-            assert_eq!(has, holders.contains(&service), "{service} and {secret} in the compose file");
+            let has = environment.get(secret).is_some() || values.contains(&format!("${{{secret}:"));
+            assert_eq!(
+                has,
+                holders.contains(&service.as_str()),
+                "{service} and {secret} in the compose file"
+            );
         }
     }
     let known: BTreeSet<_> = HOLDERS.iter().map(|(secret, _)| *secret).chain(["DATABASE_URL"]).collect();
@@ -120,7 +119,7 @@ fn a_secret_reaches_only_the_processes_that_need_it() {
                 "{} has no holders",
                 variable.name
             );
-            let entries = container["env"].as_sequence().unwrap();
+            let entries = container["env"].as_array().unwrap();
             let entry = entries.iter().find(|entry| entry["name"] == variable.name.as_str()).unwrap();
             let secret = &entry["valueFrom"]["secretKeyRef"]["name"];
             // Each role has a Secret of its own.
@@ -137,22 +136,17 @@ fn a_secret_reaches_only_the_processes_that_need_it() {
 #[test]
 fn containers_have_no_more_rights_than_they_need() {
     let file = &yaml(&read(compose::FILE))[0];
-    for (name, service) in file["services"].as_mapping().unwrap() {
-        let mut service = service.clone();
-        service.apply_merge().unwrap();
-        // A service merges another one's merged definition.
-        service.apply_merge().unwrap();
-        let name = text(name);
+    for (name, service) in file["services"].as_object().unwrap() {
         assert_eq!(service["cap_drop"][0], "ALL", "{name}");
         assert_eq!(service["security_opt"][0], "no-new-privileges:true", "{name}");
         if Role::ALL.iter().any(|role| role.name() == name) {
             assert_eq!(service["read_only"], true, "{name}");
             assert!(service["mem_limit"].is_string() && service["pids_limit"].is_number(), "{name}");
             assert_eq!(service["stop_grace_period"], "90s", "{name}");
-            let networks = serde_yaml::to_string(&service["networks"]).unwrap();
+            let networks = service["networks"].to_string();
             assert_eq!(networks.contains("data"), name != "sandbox", "{name}: {networks}");
         }
-        for port in service["ports"].as_sequence().into_iter().flatten() {
+        for port in service["ports"].as_array().into_iter().flatten() {
             assert!(text(port).starts_with("127.0.0.1:"), "{name} listens on all interfaces: {port:?}");
             assert!(name != "api" && name != "worker", "{name} can't be scaled with a port of the host");
         }
@@ -268,7 +262,7 @@ fn environment(kind: Kind, role: Role) -> BTreeMap<String, String> {
             let config = completed("deploy/kubernetes/config.env");
             let secret = completed(&format!("deploy/kubernetes/secrets/{name}.env"));
             let container = container(name);
-            let entries = container["env"].as_sequence().unwrap().iter();
+            let entries = container["env"].as_array().unwrap().iter();
             let set = entries.filter_map(|entry| {
                 let name = text(&entry["name"]).to_owned();
                 let value = if let Some(value) = entry["value"].as_str() {
@@ -364,7 +358,7 @@ fn processes_of_the_compose_file_start_when_postgres_and_temporal_are_prepared()
     for needed in ["postgres", "temporal"] {
         assert_eq!(services["migrate"]["depends_on"][needed]["condition"], "service_healthy", "{needed}");
     }
-    let networks = services["migrate"]["networks"].as_sequence().unwrap();
+    let networks = services["migrate"]["networks"].as_array().unwrap();
     assert!(networks.contains(&"data".into()) && networks.contains(&"temporal".into()), "{networks:?}");
     for service in ["api", "worker"] {
         let condition = &services[service]["depends_on"]["migrate"]["condition"];

@@ -9,6 +9,7 @@ use crate::{
     deploy::{compose, read},
     network::Port,
     wait::{if_right, wait_until},
+    yaml,
 };
 use anyhow::Context;
 use devstack::{
@@ -432,7 +433,7 @@ async fn temporal(
     postgres: &Postgres,
     env: &BTreeMap<String, String>,
 ) -> anyhow::Result<TemporalServer> {
-    let file: serde_yaml::Value = serde_yaml::from_str(&read(compose::FILE)).context("the compose file")?;
+    let file = yaml(&read(compose::FILE)).remove(0);
     let dynamic = file["configs"]["temporal"]["content"].as_str().context("Temporal's configuration")?;
     let options = TemporalServerOptions {
         version: options.temporal,

@@ -30,6 +30,7 @@ mod shared;
 mod tools;
 mod wait;
 mod world;
+mod yaml;
 
 pub use metrics::Samples;
 pub use pds::{Pds, PdsAccount};
@@ -43,6 +44,7 @@ pub use shared::{
 pub use tools::{program, skip};
 pub use wait::{if_right, wait_until, wait_within};
 pub use world::{Hold, SandboxAccount, World, WorldBuilder};
+pub use yaml::yaml;
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! Docker Compose: the environment of each service, and what a service gets from it.
 
 use super::{BEGIN, Role, Value, Variable, read, replaced, value, variables};
-use serde_yaml::Value as Yaml;
+use crate::yaml;
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
 /// Path of the compose file.
@@ -86,18 +87,17 @@ pub fn parts(content: &str) -> Vec<&str> {
 ///
 /// If a variable that must be set is missing.
 pub fn service(name: &str, env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let file: Yaml = serde_yaml::from_str(&read(FILE)).expect("the compose file is YAML");
-    let environment = file["services"][name]["environment"].as_mapping().expect("an environment");
+    let file = yaml(&read(FILE)).remove(0);
+    let environment = file["services"][name]["environment"].as_object().expect("an environment");
     let passed = environment.iter().filter_map(|(name, value)| {
-        let name = name.as_str().expect("a name").to_owned();
         let value = match value {
-            Yaml::Null => env.get(&name)?.clone(),
-            Yaml::String(text) => interpolated(text, env),
-            Yaml::Number(number) => number.to_string(),
-            Yaml::Bool(is_true) => is_true.to_string(),
+            Json::Null => env.get(name)?.clone(),
+            Json::String(text) => interpolated(text, env),
+            Json::Number(number) => number.to_string(),
+            Json::Bool(is_true) => is_true.to_string(),
             other => panic!("{name} is {other:?}"),
         };
-        Some((name, value))
+        Some((name.clone(), value))
     });
     passed.collect()
 }
