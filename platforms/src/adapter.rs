@@ -6,6 +6,7 @@
 //! reports whether it happened, and the engine orders them so that a post is published at most once.
 
 use crate::{
+    Result,
     auth::{Auth, Code},
     check::{ContainerContent, Issue},
     fit::Shape,
@@ -24,9 +25,6 @@ use domain::{Failure, TargetId};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::{borrow::Cow, time::Duration};
-
-/// The result of a platform call: a value, or a failure whose code determines the next step.
-pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// One platform. A missing ability is `None`.
 pub struct Adapter {

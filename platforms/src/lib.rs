@@ -49,6 +49,9 @@ pub use limits::*;
 pub use scopes::*;
 pub use session::*;
 
+/// The result of a platform call: a value, or a failure whose code determines the next step.
+pub type Result<T, E = domain::Failure> = std::result::Result<T, E>;
+
 /// The platforms, in the contract's order.
 static ALL: &[&Adapter] = &[
     &x::ADAPTER,

@@ -1,7 +1,7 @@
 //! The content that a platform accepts, as data: validation, the API's capabilities and the adapters read
 //! the same table.
 
-use crate::adapter::MediaKind;
+use domain::MediaKind;
 use std::{ops::RangeInclusive, time::Duration};
 
 /// The content that a platform accepts, and how it publishes it.

@@ -5,7 +5,8 @@
 //! classified here too, so that an adapter only ever sees success or a [`Failure`].
 
 use crate::{
-    adapter::{Adapter, Checkpoint, Located, Media, PublishRequest, Result},
+    Result,
+    adapter::{Adapter, Checkpoint, Located, Media, PublishRequest},
     classify,
     secrets::Secrets,
     text,

@@ -6,7 +6,7 @@ use super::{
     exchange::Response,
     fault::{self, Armed},
     journal::Entry,
-    reddit,
+    reddit::markdown,
     settings::Settings,
     simulator::{PostView, Simulator},
     store::Store,
@@ -121,7 +121,7 @@ impl Look {
             (look.title, look.text) = (title.to_owned(), text.to_owned());
         }
         if platform == "reddit" {
-            look.html = Some(reddit::markdown::html(&look.text));
+            look.html = Some(markdown::html(&look.text));
         }
         look
     }
