@@ -1,8 +1,8 @@
 //! No module depends on one that depends on it: whoever reads a module knows which ones to read before.
 //!
 //! A module and those inside it are one room and may name each other. What is used through a `use` of another module,
-//! such as the root of the crate, counts as used from where it is declared; names that a glob brings and macros make
-//! are not seen. Modules of tests are left out.
+//! such as the root of the crate, counts as used from where it is declared. A single name that a glob brought, and
+//! what a macro makes, is not seen. Modules of tests are left out.
 
 use super::source::{closed, is_word, keywords, sources, word};
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,10 +47,9 @@ const KNOTS: &[(&str, &str, &str)] = &[
     ("platforms/src", "adapter", "check"),
     ("platforms/src", "adapter", "fit"),
     ("platforms/src", "adapter", "session"),
+    ("platforms/src", "auth", "scopes"),
     ("platforms/src", "auth", "session"),
     ("platforms/src", "classify", "session"),
-    ("platforms/src", "limits", "adapter"),
-    ("platforms/src", "look_up", "adapter"),
     ("platforms/src", "oauth", "adapter"),
     ("platforms/src", "oauth", "session"),
     ("platforms/src", "secrets", "session"),
@@ -59,7 +58,6 @@ const KNOTS: &[(&str, &str, &str)] = &[
     ("sandbox/src", "bluesky::repo", "bluesky::video"),
     ("sandbox/src", "control", "pipeline"),
     ("sandbox/src", "facebook::media", "facebook::feed"),
-    ("sandbox/src", "page", "reddit"),
     ("sandbox/src", "pinterest::boards", "pinterest::pins"),
     ("sandbox/src", "youtube::comments", "youtube::videos"),
     ("sandbox/src", "youtube::videos", "youtube::captions"),
@@ -84,6 +82,8 @@ const KNOTS: &[(&str, &str, &str)] = &[
     ("tests/proof", "machine", "stack"),
 ];
 
+/// Keywords before the name of a type, trait or constant.
+const TYPES: [&str; 7] = ["struct", "enum", "trait", "const", "static", "type", "union"];
 /// Most steps from one `use` to the next.
 const MOST_STEPS: usize = 8;
 
@@ -102,6 +102,10 @@ struct Import {
 struct Module {
     imports: Vec<Import>,
     paths: Vec<Path>,
+    /// Types, traits and constants that it declares.
+    types: BTreeSet<String>,
+    /// Functions that it declares.
+    functions: BTreeSet<String>,
 }
 
 /// The modules of a crate.
@@ -145,25 +149,35 @@ impl Modules {
         }
         let here = is_ours.then(|| module.clone());
         let Some((first, others)) = rest.split_first().filter(|_| steps < MOST_STEPS) else { return here };
-        let Some(Module { imports, .. }) = self.0.get(&module) else { return here };
+        let Some(Module { imports, types, .. }) = self.0.get(&module) else { return here };
+        if types.contains(first) {
+            return here;
+        }
         let named = imports.iter().find(|import| import.name == *first && import.path[..] != rest[..1]);
         if let Some(import) = named {
             let path = [&import.path[..], others].concat();
             return self.resolve(&module, &path, steps + 1).or(here);
         }
         for import in imports.iter().filter(|import| import.name == "*") {
-            let Some(all) = self.resolve(&module, &import.path, steps + 1).filter(|all| *all != module)
-            else {
-                continue;
-            };
-            let path = [&["self".to_owned()][..], rest].concat();
-            if let Some(found) = self.resolve(&all, &path, steps + 1)
-                && found != all
-            {
-                return Some(found);
+            let all = self.resolve(&module, &import.path, steps + 1);
+            if let Some(all) = all.filter(|all| *all != module && self.has(all, first)) {
+                let path = [&["self".to_owned()][..], rest].concat();
+                return self.resolve(&all, &path, steps + 1);
             }
         }
         here
+    }
+
+    /// Returns whether a module has a name.
+    fn has(&self, module: &[String], name: &str) -> bool {
+        let mut inner = module.to_vec();
+        inner.push(name.to_owned());
+        self.0.contains_key(&inner)
+            || self.0.get(module).is_some_and(|module| {
+                module.types.contains(name)
+                    || module.functions.contains(name)
+                    || module.imports.iter().any(|import| import.name == name)
+            })
     }
 
     /// Returns which modules depend on which others, except on those around them and inside them.
@@ -198,7 +212,11 @@ impl Module {
             end = at + length;
         }
         body += &code[end..];
-        Self { imports, paths: paths(&body) }
+        let declared = move |keyword: &'static str| {
+            keywords(code, keyword).map(move |at| word(&code[at + keyword.len() + 1..]).to_owned())
+        };
+        let types = TYPES.into_iter().flat_map(declared).collect();
+        Self { imports, paths: paths(&body), types, functions: declared("fn").collect() }
     }
 }
 
@@ -348,18 +366,20 @@ fn no_module_is_in_a_circle() {
 fn dependencies_are_found() {
     let path = |path: &str| path.split("::").map(str::to_owned).collect::<Path>();
     let code = [
-        ("", "mod a; mod b; pub use b::Thing;"),
+        ("", "mod a; mod b; pub use b::Thing; pub use d::*;"),
         ("a", "use crate::{self as root, Thing as Other}; fn f() { Other::new(); root::c::d::g(); }"),
         ("b", "#[cfg(test)] mod tests { use crate::a; } #[cfg(test)] use crate::a; fn f() {}"),
         ("c", "fn f() { d::g(); $crate::a::f() } pub(in crate::a) struct S;"),
         ("c::d", "use super::super::b::{self, Thing, more::{One, *}}; pub(crate) fn g() {}"),
+        ("d", "pub struct Globbed;"),
+        ("e", "use crate::Globbed;"),
     ];
     let modules = code.iter().map(|(name, code)| {
         let name = if name.is_empty() { Path::new() } else { path(name) };
         (name, Module::of(&product(code)))
     });
     let found = Modules(modules.collect()).edges();
-    let expected = [("a", "b"), ("a", "c::d"), ("c::d", "b")];
+    let expected = [("a", "b"), ("a", "c::d"), ("c::d", "b"), ("e", "d")];
     let expected: BTreeSet<Edge> = expected.iter().map(|(from, to)| (path(from), path(to))).collect();
     assert_eq!(found, expected);
     assert!(circles(&found).is_empty());
