@@ -212,15 +212,9 @@ async fn a_client_secret_is_readable_to_workers_only() {
     assert!(text.contains("DEBUG") && !text.contains(SECRET), "no debug log, or it has the secret");
 }
 
-#[tokio::test]
-async fn invalid_fields_of_an_app_are_reported() {
-    let world = world().start().await;
-    let (_, network) = register(&world, json!({ "platform": "tiktok" })).await;
-    let faults = |problem: &Value| -> Value {
-        let reported = problem["errors"].as_array().unwrap().iter();
-        reported.map(|issue| json!([issue["path"], issue["code"]])).collect()
-    };
-    let both = [
+/// Returns bodies with faulty fields, each with the paths and codes that are reported for a new app and a changed one.
+fn faulty_fields() -> Vec<(Value, Value)> {
+    vec![
         (json!({ "client_id": "" }), json!([[["client_id"], "too_small"]])),
         (json!({ "client_id": "a".repeat(1025) }), json!([[["client_id"], "too_big"]])),
         (json!({ "client_secret": "" }), json!([[["client_secret"], "too_small"]])),
@@ -278,8 +272,18 @@ async fn invalid_fields_of_an_app_are_reported() {
             json!([[["extra_config", "authorize_parameters", "state"], "custom"]]),
         ),
         (json!({ "is_enabled": "true" }), json!([[["is_enabled"], "invalid_type"]])),
-    ];
-    for (body, expected) in both {
+    ]
+}
+
+#[tokio::test]
+async fn invalid_fields_of_an_app_are_reported() {
+    let world = world().start().await;
+    let (_, network) = register(&world, json!({ "platform": "tiktok" })).await;
+    let faults = |problem: &Value| -> Value {
+        let reported = problem["errors"].as_array().unwrap().iter();
+        reported.map(|issue| json!([issue["path"], issue["code"]])).collect()
+    };
+    for (body, expected) in faulty_fields() {
         let (_, problem) =
             fail(request(&world, Method::PATCH, &path(&network)).json(&body), 400, "invalid_request").await;
         assert_eq!(faults(&problem), expected, "PATCH {body}");

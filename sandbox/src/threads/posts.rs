@@ -263,15 +263,7 @@ pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Acc
         ));
     }
     if let Some(tag) = get("topic_tag") {
-        if !(1..=50).contains(&tag.chars().count()) || tag.contains(['.', '&']) {
-            return Err(invalid(
-                Content("topic_tag"),
-                "Param topic_tag must be 1 to 50 characters long, without periods and ampersands",
-            ));
-        }
-        if tag.contains("sandbox-forbidden") {
-            return Err(error(State, 400, 100, 4_279_071, "Topic Tag Not Permitted"));
-        }
+        check_topic(&tag)?;
     }
     for (name, scope) in
         [("location_id", "threads_location_tagging"), ("crossreshare_to_ig", "threads_share_to_instagram")]
@@ -308,6 +300,19 @@ pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Acc
         return publish_container(tx, request, me, container);
     }
     Ok(Response::json(200, &json!({ "id": container.id })))
+}
+
+fn check_topic(tag: &str) -> Result<(), Response> {
+    if !(1..=50).contains(&tag.chars().count()) || tag.contains(['.', '&']) {
+        return Err(invalid(
+            Content("topic_tag"),
+            "Param topic_tag must be 1 to 50 characters long, without periods and ampersands",
+        ));
+    }
+    if tag.contains("sandbox-forbidden") {
+        return Err(error(State, 400, 100, 4_279_071, "Topic Tag Not Permitted"));
+    }
+    Ok(())
 }
 
 fn check_text(kind: &str, is_item: bool, text: &str, link: Option<&str>) -> Result<(), Response> {

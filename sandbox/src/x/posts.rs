@@ -270,12 +270,7 @@ fn build(tx: &mut Transaction, caller: &Account, body: &Value, words: String) ->
         edits,
         id,
     };
-    // A post with media or a poll is never a duplicate.
-    let is_bare = post.media.is_empty() && post.poll.is_none();
-    let window = tx.settings.duplicate_window();
-    let is_recent =
-        tx.store.get::<PostedText>(&text_key(&post)).is_some_and(|said| tx.now - said.at < window);
-    if is_bare && is_recent {
+    if is_duplicate(tx, &post) {
         return Err(problem(
             State,
             403,
@@ -284,6 +279,13 @@ fn build(tx: &mut Transaction, caller: &Account, body: &Value, words: String) ->
         ));
     }
     Ok(post)
+}
+
+/// Returns whether the author posted the same text shortly before. A post with media or a poll is never a duplicate.
+fn is_duplicate(tx: &Transaction, post: &Post) -> bool {
+    let window = tx.settings.duplicate_window();
+    let said = tx.store.get::<PostedText>(&text_key(post));
+    post.media.is_empty() && post.poll.is_none() && said.is_some_and(|said| tx.now - said.at < window)
 }
 
 /// Returns the key of a text in the check for duplicates.
