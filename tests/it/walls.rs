@@ -257,7 +257,7 @@ fn expand(tree: &str, prefix: &str, paths: &mut Vec<String>) {
 }
 
 /// Returns all modules below a directory, each with its path and source.
-fn modules(dir: &std::path::Path, prefix: &str) -> Vec<(String, String)> {
+pub(crate) fn modules(dir: &std::path::Path, prefix: &str) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap().flatten() {
         let path = entry.path();
