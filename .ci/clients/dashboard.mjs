@@ -748,7 +748,7 @@ async function everywhere(page) {
 async function operators(page, { x, bluesky }) {
   const holds = async (words) => {
     const text = await page.evaluate(() => document.body.innerText);
-    check(text.includes(words), `${page.url()}: no “${words}” in ${text}`);
+    check(words instanceof RegExp ? words.test(text) : text.includes(words), `${page.url()}: no “${words}” in ${text}`);
   };
   await open(page, "/operators", 401);
   await look(page, "the operators’ sign-in page");
@@ -793,7 +793,8 @@ async function operators(page, { x, bluesky }) {
   await holds("0 targets match");
   await page.type("#reconcile-reason", "A walk through the pages");
   await press(page, "Reconcile");
-  await holds("messages for overdue rows were written.");
+  // On a slow machine a row is overdue.
+  await holds(/\d messages? for (an )?overdue rows? w(as|ere) written\./);
   await open(page, `/operators/freezes?kind=account&subject=${x.id}`);
   await page.type("#reason", "A walk through the pages");
   await press(page, "Freeze");
