@@ -175,7 +175,7 @@ fn check_containers(
     }
     let media = || containers.iter().flat_map(|container| container.media);
     let is_picture = |medium: &Media| matches!(medium.kind, MediaKind::Image | MediaKind::Gif);
-    if settings[fit::SETTING].is_string() && !media().any(is_picture) {
+    if platform.has_fit() && settings[fit::SETTING].is_string() && !media().any(is_picture) {
         let path = [json!("config"), json!(platform.id), json!(fit::SETTING)];
         found.warning("setting_not_used", path.to_vec(), "fits pictures, and there is none");
     }

@@ -62,7 +62,7 @@ impl Adapter {
             .collect()
     }
 
-    fn has_fit(&self) -> bool {
+    pub(crate) fn has_fit(&self) -> bool {
         Schema::of(self).document()["properties"][SETTING].is_object()
     }
 }

@@ -548,6 +548,8 @@ fn a_setting_without_its_other_half_is_told() {
         ("reddit", &[], json!({ "flair": "a", "flair_text": "b" }), None),
         ("threads", &[], json!({ "fit": "crop" }), Some(unused)),
         ("google_business", &[], json!({ "fit": "crop" }), Some(unused)),
+        // It knows no such setting, which is told of a member that is not known.
+        ("x", &[], json!({ "fit": "crop" }), None),
         ("reddit", &pictures, json!({ "captions": ["a", "b"] }), None),
         (
             "reddit",
