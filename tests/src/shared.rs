@@ -8,13 +8,13 @@ use devstack::{Postgres, PostgresOptions, TemporalOptions};
 use nix::unistd::{Uid, geteuid};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::{
-    os::unix::fs::PermissionsExt,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
     path::{Path, PathBuf},
+    process::{Child, Stdio},
     sync::{
         LazyLock,
         atomic::{AtomicU32, Ordering},
     },
-    thread,
 };
 use store::Pool;
 use temporalio_client::{Client, ClientOptions, ConnectionOptions};
@@ -154,12 +154,15 @@ pub async fn temporal_client(address: &str) -> Client {
 
 /// Returns the temporary directory of this run.
 pub fn directory() -> PathBuf {
-    static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(make_directory);
-    DIRECTORY.clone()
+    static DIRECTORY: LazyLock<(PathBuf, Child)> = LazyLock::new(|| {
+        let dir = make_directory();
+        let janitor = remove_after_this_run(&dir);
+        (dir, janitor)
+    });
+    DIRECTORY.0.clone()
 }
 
-/// Creates the directory, and removes those of finished runs in the background: they have tens of thousands of
-/// files. Postgres's user must be able to enter it, so it is not in root's home.
+/// Creates the directory. Postgres's user must be able to enter it, so it is not in root's home.
 fn make_directory() -> PathBuf {
     let root = std::env::temp_dir().join(format!("fanfare-tests-{}", Uid::current()));
     let dir = root.join(std::process::id().to_string());
@@ -169,14 +172,22 @@ fn make_directory() -> PathBuf {
             std::fs::set_permissions(passable, std::fs::Permissions::from_mode(0o711)).expect("passable");
         }
     }
-    thread::spawn(move || {
-        for entry in std::fs::read_dir(&root).expect("readable").flatten() {
-            let over = entry.file_name().to_str().is_some_and(|pid| !Path::new("/proc").join(pid).exists());
-            if over {
-                // Another run may be removing it too.
-                let _ = std::fs::remove_dir_all(entry.path());
-            }
-        }
-    });
     dir
+}
+
+/// Starts a process that removes the directory, which has gigabytes, when this process has ended, however it ends. It tries
+/// again while servers, which end at the same time, still write.
+fn remove_after_this_run(dir: &Path) -> Child {
+    // The input ends when this process does, which alone holds its other side.
+    let script =
+        r#"read -r _; for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf "$1" 2>/dev/null && exit; sleep 1; done"#;
+    let mut janitor = std::process::Command::new("sh");
+    janitor
+        .args(["-c", script, "sh"])
+        .arg(dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    // Interrupted in a terminal, the run ends and this process goes on.
+    janitor.process_group(0).spawn().expect("a shell")
 }
