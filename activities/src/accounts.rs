@@ -25,8 +25,8 @@ use std::sync::{
 use store::{
     disconnect, grants,
     publishing::{
-        BeginEdit, Changes, EditResult, Withdrawn, begin_edit, record_edit, record_unpublished,
-        release_withdrawn, withdraw,
+        Changes, EditResult, TakenEdit, Withdrawn, record_edit, record_unpublished, release_withdrawn,
+        take_edit, withdraw,
     },
 };
 use temporalio_macros::activities;
@@ -229,28 +229,18 @@ impl Accounts {
         _cx: ActivityContext,
         request: EditRequest,
     ) -> Result<EditOutcome, ActivityError> {
-        let EditRequest { account_ref, post, target, edits, is_change, seen } = request;
+        let EditRequest { account_ref, post, target, digest, is_change } = request;
         let (engine, owner) = (&self.deps.engine, account_ref.owner);
         let _share = self.shares.admit(owner.org)?;
-        let changes = changes(&edits);
-        let platform_ids = match begin_edit(&engine.db, owner, post, target, &changes, seen).await? {
-            BeginEdit::Live { platform_ids } => platform_ids,
-            BeginEdit::NotLive(status) => return Ok(EditOutcome::NotLive { status }),
-            BeginEdit::Unpublished => return Ok(EditOutcome::Unpublished),
-            BeginEdit::Busy => return Ok(EditOutcome::Busy),
-            BeginEdit::Changed => return Ok(EditOutcome::Changed),
-            BeginEdit::Missing => return Ok(EditOutcome::NotLive { status: TargetStatus::Canceled }),
+        let Some(taken) = take_edit(&engine.db, owner, (post, target), &digest).await? else {
+            return Ok(EditOutcome::Superseded);
         };
+        let TakenEdit { edits, platform_ids } = taken;
         let record = async |made: &[Edit], is_in_doubt: bool| {
-            let made = if is_change { self::changes(made) } else { Changes::default() };
-            let now = (engine.now)();
+            let made = if is_change { Changes::of(made) } else { Changes::default() };
             let result = EditResult { made, is_in_doubt };
-            record_edit(&engine.db, owner, post, target, &changes, &result, now).await
+            record_edit(&engine.db, owner, (post, target), &digest, &result, (engine.now)()).await
         };
-        if let Some(missing) = edits.iter().find(|edit| !platform_ids.contains_key(&edit.position)) {
-            record(&[], false).await?;
-            return Ok(EditOutcome::NoReply { position: missing.position });
-        }
         let made = Arc::new(AtomicUsize::new(0));
         let outcome = self
             .deps
@@ -282,7 +272,7 @@ impl Accounts {
             return Ok(EditOutcome::Failed { failure });
         }
         if !record(&edits, false).await? {
-            return Ok(EditOutcome::Busy);
+            return Ok(EditOutcome::Superseded);
         }
         info!(
             target.id = %target, org.id = %owner.org, platform = account_ref.platform,
@@ -344,16 +334,6 @@ impl Accounts {
         );
         Ok(UnpublishResult::Unpublished)
     }
-}
-
-/// Returns the values that edits set.
-fn changes(edits: &[Edit]) -> Changes {
-    let mut changes = Changes::default();
-    for edit in edits {
-        changes.texts.extend(edit.text.clone().map(|text| (edit.position, text)));
-        changes.settings.extend(edit.names.iter().map(|name| (name.clone(), edit.settings[name].clone())));
-    }
-    changes
 }
 
 /// A post that the platform doesn't have any more is deleted.

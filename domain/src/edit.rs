@@ -10,7 +10,6 @@ pub struct Edit {
     /// Position of the container in its post, from 0.
     pub position: u16,
     /// True if the post is itself a reply to a live one.
-    #[serde(default)]
     pub of_reply: bool,
     /// True if the container has media, which an edit does not change.
     pub has_media: bool,

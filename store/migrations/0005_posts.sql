@@ -140,8 +140,10 @@ create table targets (
   -- `config`, settings of the platform.
   edits jsonb,
   edited_at timestamptz,
-  -- The edit that is being made, or was made last, as a digest of its content; and the time until which another one
-  -- waits.
+  -- The edit that is being made, or was made last: its changes of each container (domain::Edit), which the API writes
+  -- and a worker reads; the digest of the values that it sets, by which the worker names it; and the time until which
+  -- another one waits.
+  edit_changes jsonb,
   edit_digest text,
   edit_until timestamptz,
   -- Platform ids of the thread's first post and of the one that the target replies to, from its first attempt on: a

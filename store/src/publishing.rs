@@ -45,7 +45,7 @@ use std::time::Duration;
 pub use begin::{BeginResult, begin};
 pub(crate) use cancel::cancel;
 pub use domain::publishing::{Barred, NoParent, Parent, Place, Purpose, wait::Waiting};
-pub use edit::{BeginEdit, Changes, EDIT_LEASE, EditResult, begin_edit, record_edit};
+pub use edit::{BeginEdit, Changes, EDIT_LEASE, EditResult, TakenEdit, begin_edit, record_edit, take_edit};
 pub use frozen::is_frozen;
 pub(crate) use holds::FORGOTTEN_AFTER;
 pub use holds::{Held, held, hold, lift};

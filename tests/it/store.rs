@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 pub(crate) mod concurrent;
+mod live_edits;
 mod operating;
 mod parked;
 mod releasing;

@@ -1,8 +1,8 @@
 //! Edits of a published post on its platform.
 //!
-//! A worker makes the calls while the client waits. The post's containers keep what was published to all accounts; a
-//! target has what was changed on its platform since. A part that is missing is changed in the row only, and published by
-//! a retry.
+//! A worker makes the calls while the client waits, and reads from the target's row what they set. The post's containers
+//! keep what was published to all accounts; a target has what was changed on its platform since. A part that is missing is
+//! changed in the row only, and published by a retry.
 
 use crate::{
     accounts,
@@ -22,7 +22,7 @@ use crate::{
     },
     types::json_object::JsonObject,
 };
-use domain::{Edit, Media, Missing, TargetStatus, overrides};
+use domain::{Edit, Media, Missing, PostId, TargetStatus, overrides};
 use platforms::Feature;
 use poem_openapi::Object;
 use serde_json::{Map, Value, json};
@@ -30,9 +30,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::{
     accounts::Account,
     posts::{Attachment, Container, Post, Target},
-    publishing::{self, EDIT_LEASE, Rewrite, Rewritten},
+    publishing::{self, BeginEdit, EDIT_LEASE, Rewrite, Rewritten},
 };
-use workflows::activities::{AccountRef, EditOutcome, EditRequest};
+use workflows::activities::{EditOutcome, EditRequest};
 
 /// New text and settings of a published post.
 #[derive(Debug, Object)]
@@ -148,12 +148,7 @@ pub async fn edit(
     body: EditTarget,
 ) -> Result<posts::Target, Problem> {
     let (_, target) = posts::target(call, id, target_id).await?;
-    if target.status != TargetStatus::Published {
-        return Err(not_live(target.status));
-    }
-    if target.unpublished_at.is_some() {
-        return Err(gone());
-    }
+    check_live(&target)?;
     let account = accounts::find(call, &target.account_id.to_string()).await?;
     let named = body.replies.iter().flatten().map(|reply| reply.position);
     if named.into_iter().any(|position| missing(&target, position).is_some()) {
@@ -207,36 +202,57 @@ pub async fn edit(
     }
     let is_change = texts.iter().any(|(position, text)| before.text(*position) != Some(text))
         || settings.iter().any(|(name, value)| before.settings.get(name) != Some(value));
-    let account_ref =
-        AccountRef { account: account.id, owner: call.owner, platform: account.platform.clone() };
-    let request = EditRequest {
-        account_ref,
-        post: post.id,
-        target: target.id,
-        edits,
-        is_change,
-        seen: target.edited_at,
-    };
-    // Also if nothing changes here: after a call without a result the platform may show something else.
-    match workers::request(call, request).await? {
-        EditOutcome::Edited => Ok(posts::target(call, id, target_id).await?.1.into()),
-        EditOutcome::NotLive { status } => Err(not_live(status)),
-        EditOutcome::Unpublished => Err(gone()),
-        EditOutcome::NoReply { position } => {
-            Err(Problem::new(Code::Conflict, format!("the reply at position {position} is not live")))
+    make(call, &account, &target, (post.id, edits.as_slice()), is_change).await?;
+    Ok(posts::target(call, id, target_id).await?.1.into())
+}
+
+/// Has a worker make an edit of a live target's posts. Also one that changes nothing here: after a call without a result
+/// the platform may show something else.
+async fn make(
+    call: &Call<'_>,
+    account: &Account,
+    target: &Target,
+    (post, edits): (PostId, &[Edit]),
+    is_change: bool,
+) -> Result<(), Problem> {
+    let (of, seen) = ((post, target.id), target.edited_at);
+    let digest = match publishing::begin_edit(call.db(), call.access(), of, edits, seen).await? {
+        BeginEdit::Begun { digest } => digest,
+        BeginEdit::NotLive(status) => return Err(not_live(status)),
+        BeginEdit::Unpublished => return Err(gone()),
+        BeginEdit::NoReply(position) => {
+            let detail = format!("the reply at position {position} is not live");
+            return Err(Problem::new(Code::Conflict, detail));
         }
-        EditOutcome::Busy => {
-            let detail =
-                "another edit of the target is being made, or its result is not known yet; try again later";
-            let wait = u32::try_from(EDIT_LEASE.as_secs()).unwrap_or(u32::MAX);
-            Err(Problem::new(Code::Conflict, detail).retry_after(wait))
-        }
-        EditOutcome::Changed => {
+        BeginEdit::Busy => return Err(busy()),
+        BeginEdit::Changed => {
             let detail = "the target was edited in the meantime; read it again and repeat the edit";
-            Err(Problem::new(Code::Conflict, detail))
+            return Err(Problem::new(Code::Conflict, detail));
         }
-        EditOutcome::Failed { failure } => Err(refused(&target, failure)),
+        BeginEdit::Missing => return Err(Problem::not_found("target")),
+    };
+    let account_ref = accounts::account_ref(call, account);
+    let request = EditRequest { account_ref, post, target: target.id, digest, is_change };
+    match workers::request(call, request).await? {
+        EditOutcome::Edited => Ok(()),
+        EditOutcome::Superseded => {
+            let (_, target) = posts::target(call, &post.to_string(), &target.id.to_string()).await?;
+            check_live(&target)?;
+            Err(busy())
+        }
+        EditOutcome::Failed { failure } => Err(refused(target, failure)),
     }
+}
+
+/// Fails unless a target's posts are live.
+fn check_live(target: &Target) -> Result<(), Problem> {
+    if target.status != TargetStatus::Published {
+        return Err(not_live(target.status));
+    }
+    if target.unpublished_at.is_some() {
+        return Err(gone());
+    }
+    Ok(())
 }
 
 /// Returns a part that is missing of a target.
@@ -441,4 +457,10 @@ fn not_live(status: TargetStatus) -> Problem {
 
 fn gone() -> Problem {
     Problem::new(Code::Conflict, "the target's post was deleted from its platform")
+}
+
+fn busy() -> Problem {
+    let detail = "another edit of the target is being made, or its result is not known yet; try again later";
+    let wait = u32::try_from(EDIT_LEASE.as_secs()).unwrap_or(u32::MAX);
+    Problem::new(Code::Conflict, detail).retry_after(wait)
 }

@@ -1,17 +1,25 @@
 //! Edits of a live target's posts on their platform.
 //!
+//! The API stores what an edit sets and names it by a digest; a worker reads it by that and makes the calls. So histories
+//! of workflows have no texts.
+//!
 //! An edit sets values, so that the same one may be made twice. Two different ones may not overlap: the platform could
 //! keep the one, and the row the other. So one edit holds the target until it has ended, or for [`EDIT_LEASE`].
 
 use super::{TargetKey, note};
-use crate::{decode::Parsed, timeline};
+use crate::{
+    bounds::{Access, Resource},
+    decode::Parsed,
+    timeline,
+};
 use chrono::{DateTime, Utc};
-use domain::{Owner, PostId, TargetId, TargetStatus};
+use domain::{Edit, Owner, PostId, TargetId, TargetStatus};
 use serde_json::{Map, Value, json};
-use sqlx::{PgPool, types::Json};
+use sqlx::{PgExecutor, PgPool, types::Json};
 use std::{collections::BTreeMap, time::Duration};
 
-/// Time after which an edit without a known result no longer keeps others waiting: longer than its calls take.
+/// Time after which an edit without a known result no longer keeps others waiting: longer than a worker is waited for,
+/// and longer than its calls take once it has taken the edit.
 pub const EDIT_LEASE: Duration = Duration::from_secs(30);
 
 /// New values of a live target.
@@ -24,6 +32,17 @@ pub struct Changes {
 }
 
 impl Changes {
+    /// Returns the values that edits set.
+    pub fn of(edits: &[Edit]) -> Self {
+        let mut changes = Self::default();
+        for edit in edits {
+            changes.texts.extend(edit.text.clone().map(|text| (edit.position, text)));
+            let settings = edit.names.iter().map(|name| (name.clone(), edit.settings[name].clone()));
+            changes.settings.extend(settings);
+        }
+        changes
+    }
+
     fn texts(&self) -> Value {
         self.texts
             .iter()
@@ -50,15 +69,17 @@ pub struct EditResult {
 /// The result of beginning an edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BeginEdit {
-    /// The target's posts may be changed.
-    Live {
-        /// Ids of the live containers on the platform, by position.
-        platform_ids: BTreeMap<u16, String>,
+    /// The edit is stored and holds the target.
+    Begun {
+        /// Names the edit to the worker that makes it.
+        digest: String,
     },
     /// Nothing is live: the target has this status.
     NotLive(TargetStatus),
     /// The posts were deleted from the platform.
     Unpublished,
+    /// The reply at this position is not live.
+    NoReply(u16),
     /// Another edit is being made.
     Busy,
     /// The target was edited since the caller read it.
@@ -67,15 +88,16 @@ pub enum BeginEdit {
     Missing,
 }
 
-/// Begins an edit of a live target that was last edited at `seen`.
+/// Begins an edit of a live target that was last edited at `seen`: stores what it sets, and holds the target.
 pub async fn begin_edit(
     db: &PgPool,
-    owner: Owner,
-    post: PostId,
-    target: TargetId,
-    changes: &Changes,
+    access: Access<'_>,
+    (post, target): (PostId, TargetId),
+    edits: &[Edit],
     seen: Option<DateTime<Utc>>,
 ) -> sqlx::Result<BeginEdit> {
+    let Some(owner) = access.reach(db, Resource::Post, post.0).await? else { return Ok(BeginEdit::Missing) };
+    let content = Changes::of(edits).content();
     let mut tx = crate::begin(db).await?;
     let row = sqlx::query!(
         r#"select status as "status: Parsed<TargetStatus>", unpublished_at, edited_at,
@@ -87,7 +109,7 @@ pub async fn begin_edit(
         post.0,
         owner.org.0,
         owner.mode.as_str(),
-        changes.content()
+        content
     )
     .fetch_optional(&mut *tx)
     .await?;
@@ -100,40 +122,86 @@ pub async fn begin_edit(
     if !row.is_same && row.is_held {
         return Ok(BeginEdit::Busy);
     }
-    // The same edit may have been recorded by an activity that did not live to say so.
+    // The same edit may have been recorded, and its result lost on the way to the caller.
     if !row.is_same && row.edited_at != seen {
         return Ok(BeginEdit::Changed);
     }
-    sqlx::query!(
-        "update targets set edit_digest = md5($2), edit_until = clock_timestamp() + make_interval(secs => $3)
-         where id = $1",
+    let live = platform_ids(&mut *tx, target).await?;
+    if let Some(missing) = edits.iter().find(|edit| !live.contains_key(&edit.position)) {
+        return Ok(BeginEdit::NoReply(missing.position));
+    }
+    let digest = sqlx::query_scalar!(
+        r#"update targets
+           set edit_changes = $2, edit_digest = md5($3),
+             edit_until = clock_timestamp() + make_interval(secs => $4)
+           where id = $1
+           returning edit_digest as "digest!""#,
         target.0,
-        changes.content(),
+        Json(edits) as _,
+        content,
         EDIT_LEASE.as_secs_f64()
     )
-    .execute(&mut *tx)
+    .fetch_one(&mut *tx)
     .await?;
+    tx.commit().await?;
+    Ok(BeginEdit::Begun { digest })
+}
+
+/// An edit that a worker makes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TakenEdit {
+    /// The changes, the main post first.
+    pub edits: Vec<Edit>,
+    /// Ids of the live containers on the platform, by position. Each change has one.
+    pub platform_ids: BTreeMap<u16, String>,
+}
+
+/// Takes an edit by its digest, and holds the target for the time of its calls. `None` if another edit has begun
+/// since, or the posts were deleted.
+pub async fn take_edit(
+    db: &PgPool,
+    owner: Owner,
+    (post, target): (PostId, TargetId),
+    digest: &str,
+) -> sqlx::Result<Option<TakenEdit>> {
+    let edits = sqlx::query_scalar!(
+        r#"update targets set edit_until = clock_timestamp() + make_interval(secs => $6)
+           where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and edit_digest = $5
+             and status = 'published' and unpublished_at is null
+           returning edit_changes as "edits!: Json<Vec<Edit>>""#,
+        target.0,
+        post.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        digest,
+        EDIT_LEASE.as_secs_f64()
+    )
+    .fetch_optional(db)
+    .await?;
+    let Some(Json(edits)) = edits else { return Ok(None) };
+    // A container that was live when the edit began keeps its id.
+    Ok(Some(TakenEdit { edits, platform_ids: platform_ids(db, target).await? }))
+}
+
+async fn platform_ids(db: impl PgExecutor<'_>, target: TargetId) -> sqlx::Result<BTreeMap<u16, String>> {
     let publications = sqlx::query!(
         r#"select position, platform_id as "platform_id!" from publications
            where target_id = $1 and platform_id is not null"#,
         target.0
     )
-    .fetch_all(&mut *tx)
+    .fetch_all(db)
     .await?;
-    tx.commit().await?;
     let ids = publications.into_iter().map(|row| (row.position.cast_unsigned(), row.platform_id));
-    Ok(BeginEdit::Live { platform_ids: ids.collect() })
+    Ok(ids.collect())
 }
 
-/// Records what an edit has changed, and lets other edits begin unless
-/// its last call is in doubt. Returns false if another edit has begun
-/// since.
+/// Records what an edit has changed, and lets other edits begin unless its last call is in doubt. Returns false if
+/// another edit has begun since.
 pub async fn record_edit(
     db: &PgPool,
     owner: Owner,
-    post: PostId,
-    target: TargetId,
-    changes: &Changes,
+    (post, target): (PostId, TargetId),
+    digest: &str,
     result: &EditResult,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
@@ -148,7 +216,7 @@ pub async fn record_edit(
              edited_at = case when $8 then edited_at else $7 end,
              updated_at = case when $8 then updated_at else $7 end,
              edit_until = case when $10 then edit_until end
-         where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and edit_digest = md5($9)
+         where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and edit_digest = $9
          returning platform",
         target.0,
         post.0,
@@ -158,7 +226,7 @@ pub async fn record_edit(
         Json(&made.settings) as _,
         now,
         is_empty,
-        changes.content(),
+        digest,
         is_in_doubt
     )
     .fetch_optional(&mut *tx)

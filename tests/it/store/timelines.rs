@@ -1,6 +1,9 @@
 //! Timelines of posts that ended long ago.
 
-use super::*;
+use super::{
+    live_edits::{LIVE, text_edit},
+    *,
+};
 use ::store::retention::{self, Retention};
 
 /// Lets everything have ended two years ago, and deletes old timelines. Returns the number of posts.
@@ -28,12 +31,14 @@ async fn a_timeline_that_goes_on_is_deleted_again() {
         match change {
             "unpublish" => publishing::record_unpublished(&db, owner, post.id, target, now).await.unwrap(),
             "edit" => {
-                let changes = publishing::Changes { texts: [(0, "New".into())].into(), ..Default::default() };
-                tests::sql(&db, "update targets set unpublished_at = null").await;
-                publishing::begin_edit(&db, owner, post.id, target, &changes, None).await.unwrap();
-                let result = publishing::EditResult { made: changes.clone(), is_in_doubt: false };
-                let recorded = publishing::record_edit(&db, owner, post.id, target, &changes, &result, now);
-                assert!(recorded.await.unwrap());
+                tests::sql(&db, &format!("update targets set unpublished_at = null; {LIVE}")).await;
+                let edits = [text_edit("Before", "New")];
+                let of = (post.id, target);
+                let begun = publishing::begin_edit(&db, unbounded(owner), of, &edits, None).await.unwrap();
+                let publishing::BeginEdit::Begun { digest } = begun else { panic!("{begun:?}") };
+                let made = publishing::Changes::of(&edits);
+                let result = publishing::EditResult { made, is_in_doubt: false };
+                assert!(publishing::record_edit(&db, owner, of, &digest, &result, now).await.unwrap());
             }
             "revive" => {
                 tests::sql(

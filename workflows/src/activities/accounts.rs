@@ -2,8 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, Edit, Failure, Issue, LimitUsage, Owner, PostId, SelectOption, Subject, TargetId,
-    TargetStatus,
+    AccountId, Failure, Issue, LimitUsage, Owner, PostId, SelectOption, Subject, TargetId, TargetStatus,
     outbox::{Disconnection, ExpiringGrant},
 };
 use serde::{Deserialize, Serialize};
@@ -105,12 +104,10 @@ pub struct EditRequest {
     pub post: PostId,
     /// Target id.
     pub target: TargetId,
-    /// The changes, the main post first.
-    pub edits: Vec<Edit>,
-    /// True if they change anything; else they only make sure that the platform shows what is stored.
+    /// Names the edit, whose changes are in the target's row.
+    pub digest: String,
+    /// True if it changes anything; else it only makes sure that the platform shows what is stored.
     pub is_change: bool,
-    /// When the target was last edited before this request.
-    pub seen: Option<DateTime<Utc>>,
 }
 
 /// Result of a request to change a target's posts.
@@ -119,22 +116,8 @@ pub struct EditRequest {
 pub enum EditOutcome {
     /// All changes were made.
     Edited,
-    /// Nothing is live: the target has this status.
-    NotLive {
-        /// Status of the target.
-        status: TargetStatus,
-    },
-    /// The posts were deleted from the platform.
-    Unpublished,
-    /// The reply at this position is not live.
-    NoReply {
-        /// Position of the container.
-        position: u16,
-    },
-    /// Another edit is being made.
-    Busy,
-    /// The target was edited since the caller read it.
-    Changed,
+    /// Another edit has begun since, or the posts were deleted from the platform.
+    Superseded,
     /// The platform refused, or did not answer. Changes before that are made.
     Failed {
         /// The platform's failure.
