@@ -13,7 +13,7 @@ use crate::{
     share::{self, Shares},
 };
 use domain::{
-    Edit, ErrorCode, Failure, LimitUsage, SelectOption, TargetStatus,
+    Edit, ErrorCode, Failure, LimitUsage, SelectOption, Subject, TargetStatus,
     outbox::{Disconnection, ExpiringGrant},
 };
 use platforms::{Feature, look_up::Findings};
@@ -28,6 +28,7 @@ use store::{
         Changes, EditResult, TakenEdit, Withdrawn, record_edit, record_unpublished, release_withdrawn,
         take_edit, withdraw,
     },
+    vault,
 };
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
@@ -184,6 +185,8 @@ impl Accounts {
     ) -> Result<LookUpReport, ActivityError> {
         let LookUpRequest { account_ref, subject } = request;
         let _share = self.shares.admit(account_ref.owner.org)?;
+        let aad = vault::aad_look_up(account_ref.owner, &account_ref.platform);
+        let subject: Subject = self.deps.unseal(&subject, &aad)?;
         let (subject, found) = (Arc::new(subject), Arc::new(Mutex::new(Vec::new())));
         let outcome = self
             .deps

@@ -14,11 +14,10 @@
 use crate::{Deps, share::Shares};
 use ::publishing::{NoCheckpoints, NoMedia, Stop};
 use anyhow::Context;
-use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{AccountId, AccountProfile, ErrorCode, Failure, LoginError, NetworkId, Owner, audit::Actor};
 use platforms::{Adapter, App, AppPassword, Code, Feature, Grant, Identity, Session, Transport};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap, HashSet},
@@ -79,7 +78,7 @@ impl Connecting {
         let Some(intent) = oauth_states::get(&deps.engine.db, owner, callback.authorization).await? else {
             return Ok(refuse(LoginError::StateExpired, "nothing is known of this authorization any more"));
         };
-        let code: Code = self.unseal(&callback.sealed, owner, &intent.platform)?;
+        let code: Code = deps.unseal(&callback.sealed, &vault::aad_login(owner, &intent.platform))?;
         let session = match LoginSession::open(deps, owner, &intent.platform, intent.network).await {
             Ok(session) => session,
             Err(Stop::Failure(failure)) => return Ok(refuse(LoginError::ExchangeFailed, failure.message)),
@@ -136,7 +135,7 @@ impl Connecting {
     ) -> Result<LoginResult, ActivityError> {
         let (deps, owner) = (&self.deps, login.owner);
         let _share = self.shares.admit(owner.org)?;
-        let password: AppPassword = self.unseal(&login.sealed, owner, &login.platform)?;
+        let password: AppPassword = deps.unseal(&login.sealed, &vault::aad_login(owner, &login.platform))?;
         let session = match LoginSession::open(deps, owner, &login.platform, None).await {
             Ok(session) => session,
             Err(Stop::Failure(failure)) => return Ok(LoginResult::Refused(failure)),
@@ -335,13 +334,6 @@ struct Grants {
 }
 
 impl Connecting {
-    /// Opens the sealed part of a login.
-    fn unseal<T: DeserializeOwned>(&self, sealed: &str, owner: Owner, platform: &str) -> anyhow::Result<T> {
-        let sealed = BASE64_STANDARD.decode(sealed).context("what is sealed is base64")?;
-        let opened = self.deps.engine.opener.open(&sealed, &vault::aad_login(owner, platform))?;
-        serde_json::from_slice(&opened).map_err(|_| anyhow::anyhow!("what was sealed does not read back"))
-    }
-
     /// Moves the account that a login was to connect again to the login's end tenant: to name the account is to wish it.
     async fn move_account(
         &self,

@@ -21,11 +21,14 @@ mod webhooks;
 pub mod worker;
 
 use ::publishing::{CallOutcome, Engine, call_as};
+use anyhow::Context;
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use chrono::TimeDelta;
 use domain::{Failure, request_proof::Key};
 use egress::Egress;
 use futures::future::BoxFuture;
 use platforms::Session;
+use serde::de::DeserializeOwned;
 use std::{sync::Arc, time::Duration};
 use temporalio_client::Client;
 use workflows::{activities::AccountRef, worker_request::CALL_TIMEOUT};
@@ -64,6 +67,13 @@ impl Deps {
         call: impl for<'a> Fn(&'a Session<'a>) -> BoxFuture<'a, Result<T, Failure>>,
     ) -> anyhow::Result<CallOutcome<T>> {
         call_as(&self.engine, account.owner, account.account, limit, call).await
+    }
+
+    /// Opens a value that the API sealed for a request.
+    fn unseal<T: DeserializeOwned>(&self, sealed: &str, aad: &[u8]) -> anyhow::Result<T> {
+        let sealed = BASE64_STANDARD.decode(sealed).context("what is sealed is base64")?;
+        let opened = self.engine.opener.open(&sealed, aad)?;
+        serde_json::from_slice(&opened).map_err(|_| anyhow::anyhow!("what was sealed does not read back"))
     }
 
     /// Marks an account's grant as lost, because its platform refused it.

@@ -15,7 +15,6 @@
 
 use crate::Deps;
 use anyhow::{Context, bail, ensure};
-use base64::{Engine, prelude::BASE64_STANDARD};
 use jsonwebtoken::{
     Algorithm, DecodingKey, Validation, decode, decode_header,
     jwk::{Jwk, JwkSet},
@@ -184,10 +183,7 @@ impl OpenId {
 
     async fn finish(&self, callback: &OpenIdCallback) -> anyhow::Result<OpenIdResult> {
         let provider = self.provider()?;
-        let sealed = BASE64_STANDARD.decode(&callback.sealed).context("what is sealed is base64")?;
-        let opened = self.deps.engine.opener.open(&sealed, vault::AAD_OPENID)?;
-        let login: SealedCode = serde_json::from_slice(&opened)
-            .map_err(|_| anyhow::anyhow!("what was sealed does not read back"))?;
+        let login: SealedCode = self.deps.unseal(&callback.sealed, vault::AAD_OPENID)?;
         let client = client()?;
         let found = discover(&client, provider).await?;
         let tokens = exchange(&client, provider, &found, &login, &callback.redirect_uri).await?;

@@ -247,6 +247,11 @@ pub fn aad_login(owner: Owner, platform: &str) -> Vec<u8> {
     format!("login:{}:{}:{platform}", owner.org, owner.mode).into_bytes()
 }
 
+/// Returns the associated data of a post's content on its way to a worker that looks it up.
+pub fn aad_look_up(owner: Owner, platform: &str) -> Vec<u8> {
+    format!("look_up:{}:{}:{platform}", owner.org, owner.mode).into_bytes()
+}
+
 /// Associated data of a code of the OpenID provider on its way to a worker.
 pub const AAD_OPENID: &[u8] = b"openid";
 

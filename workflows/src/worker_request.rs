@@ -16,7 +16,7 @@ use crate::{
     },
     attributes, options, queue,
 };
-use domain::{Failure, LimitUsage, Owner, PostId, SelectOption, Subject, retry};
+use domain::{Failure, LimitUsage, Owner, PostId, SelectOption, retry};
 use serde::{Deserialize, Serialize};
 use std::{fmt::Display, time::Duration};
 use temporalio_common::search_attributes::SearchAttributes;
@@ -105,8 +105,8 @@ pub struct CheckHealth(pub AccountRef);
 pub struct LookUp {
     /// Owner of the accounts.
     pub owner: Owner,
-    /// The different texts and settings that accounts get.
-    pub subjects: Vec<Subject>,
+    /// The different texts and settings that accounts get: each a [`domain::Subject`], sealed to the workers, in base64.
+    pub subjects: Vec<String>,
     /// The accounts, each with the index of its subject.
     pub accounts: Vec<(AccountRef, usize)>,
 }

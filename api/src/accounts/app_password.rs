@@ -4,7 +4,7 @@
 //! encrypted for a worker; no log, response or workflow history contains them.
 
 use crate::{
-    accounts::{Account, login::seal, pending::OTHER_TENANT, refused},
+    accounts::{Account, pending::OTHER_TENANT, refused},
     http::{
         body::Json,
         caller::{AccountsWrite, Call, Caller},
@@ -19,7 +19,7 @@ use domain::{Bound, ErrorCode, Failure};
 use platforms::AppPassword;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde_json::{Map, Value};
-use store::accounts;
+use store::{accounts, vault};
 use url::Host;
 use workflows::activities::{LoginResult, PasswordLogin};
 
@@ -70,7 +70,7 @@ pub async fn connect(call: &Call<'_>, body: BlueskyLogin) -> Result<(Account, bo
     let login = PasswordLogin {
         owner: call.owner,
         platform: PLATFORM.to_owned(),
-        sealed: seal(call, PLATFORM, &password),
+        sealed: workers::seal(call.app, &password, &vault::aad_login(call.owner, PLATFORM)),
         tenant_id,
         is_limited: call.bound.is_limited(),
         by: call.by.clone(),

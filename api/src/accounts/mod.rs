@@ -4,7 +4,6 @@ pub mod app_password;
 pub mod capabilities;
 pub mod imports;
 pub mod limits;
-pub(crate) mod login;
 pub mod pending;
 pub(crate) mod resolve;
 

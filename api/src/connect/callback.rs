@@ -5,10 +5,7 @@
 //! exchange it. The user always ends at the redirect URI or on an HTML page, never at a problem document.
 
 use crate::{
-    accounts::{
-        login::seal,
-        pending::{self, Chosen},
-    },
+    accounts::pending::{self, Chosen},
     app::App,
     connect::{
         binding,
@@ -38,6 +35,7 @@ use store::{
     audit::{Actor, ActorKind},
     oauth_states::{self, AuthorizationRequest, Claim},
     pending_logins::{Digest, Pending},
+    vault,
 };
 use tracing::warn;
 use url::{Url, form_urlencoded};
@@ -190,7 +188,7 @@ async fn exchange(
         authorization,
         owner: call.owner,
         platform: intent.platform.clone(),
-        sealed: seal(call, &intent.platform, &credentials),
+        sealed: workers::seal(call.app, &credentials, &vault::aad_login(call.owner, &intent.platform)),
         token_digest: Digest::of(&token).to_string(),
         by: call.by.clone(),
         limit: plan::of(call).await?.social_accounts,

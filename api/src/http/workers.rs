@@ -1,6 +1,11 @@
 //! Requests to the workers on behalf of a caller.
 
-use crate::http::{caller::Call, problem::Problem};
+use crate::{
+    app::App,
+    http::{caller::Call, problem::Problem},
+};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::Serialize;
 use std::fmt::Display;
 use tracing::warn;
 use workflows::worker_request::Request;
@@ -15,6 +20,13 @@ const RETRY_AFTER: u32 = 10;
 /// `unavailable` when there is no response in time.
 pub(crate) async fn request<R: Request>(call: &Call<'_>, request: R) -> Result<R::Response, Problem> {
     call.app.workers.call(request).await.map_err(unanswered)
+}
+
+/// Seals a value to the workers, which goes through a request: whoever reads the histories of workflows can't read it.
+/// `aad` names its purpose.
+pub(crate) fn seal(app: &App, value: &impl Serialize, aad: &[u8]) -> String {
+    let plain = serde_json::to_vec(value).expect("it is plain data");
+    BASE64_STANDARD.encode(app.config.sealer.seal(&plain, aad))
 }
 
 /// `unavailable`: no worker gave a response that can be used.

@@ -12,10 +12,7 @@ use crate::{
     },
     seal,
 };
-use base64::{
-    Engine,
-    prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
-};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{Owner, PersonId};
 use serde::{Deserialize, Serialize};
@@ -151,9 +148,9 @@ pub(crate) async fn finish(
     if !passkeys::spend(&app.db, &Sha256::digest(&login.state), now + TTL, now).await? {
         return Ok(None);
     }
-    let plain = json!({ "code": code, "verifier": login.verifier, "nonce": login.nonce }).to_string();
-    let sealed = app.config.sealer.seal(plain.as_bytes(), vault::AAD_OPENID);
-    let request = OpenIdCallback { sealed: BASE64_STANDARD.encode(sealed), redirect_uri: redirect_uri(app) };
+    let code = json!({ "code": code, "verifier": login.verifier, "nonce": login.nonce });
+    let sealed = workers::seal(app, &code, vault::AAD_OPENID);
+    let request = OpenIdCallback { sealed, redirect_uri: redirect_uri(app) };
     Ok(match workers::request(&call(app, by), request).await? {
         OpenIdResult::Person { issuer, subject, email, name } => {
             Some(Identity { issuer, subject, email, name })

@@ -10,6 +10,7 @@ use crate::{
         caller::Call,
         problem::{Issue, Problem, Segment},
         rate_limits::LOOK_UPS,
+        workers,
     },
     posts::{checks::Finding, create::Draft},
 };
@@ -21,7 +22,7 @@ use std::{
 };
 use store::{
     accounts::{Account, AccountStatus},
-    freezes, limits, usage,
+    freezes, limits, usage, vault,
 };
 use tracing::warn;
 use workflows::worker_request::LookUp;
@@ -68,8 +69,9 @@ pub(crate) async fn look_up(
         }
         let accounts = own.accounts.iter().filter(|account| !refused.contains(&account.id));
         let index = subjects.len();
+        let aad = vault::aad_look_up(call.owner, platform.id);
         wanted.extend(accounts.map(|account| Asked { account, platform, variant, subject: index }));
-        subjects.push(subject);
+        subjects.push(workers::seal(call.app, &subject, &aad));
     }
     let (mut asked, mut found) = (Vec::new(), Vec::new());
     let hindered = hindered(call, &wanted).await?;

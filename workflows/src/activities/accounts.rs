@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, Failure, Issue, LimitUsage, Owner, PostId, SelectOption, Subject, TargetId, TargetStatus,
+    AccountId, Failure, Issue, LimitUsage, Owner, PostId, SelectOption, TargetId, TargetStatus,
     outbox::{Disconnection, ExpiringGrant},
 };
 use serde::{Deserialize, Serialize};
@@ -51,8 +51,8 @@ pub struct OptionsRequest {
 pub struct LookUpRequest {
     /// Account that would publish it.
     pub account_ref: AccountRef,
-    /// The post.
-    pub subject: Subject,
+    /// The post: a [`domain::Subject`], sealed to the workers, in base64.
+    pub subject: String,
 }
 
 /// What a look-up found.
