@@ -3,7 +3,7 @@
 
 use crate::{
     api::{fail, key, request},
-    replay::{client, replay},
+    replay::{client, marked, replay},
     world,
 };
 use domain::{Mode, Owner, scope::Scope};
@@ -227,9 +227,9 @@ pub(crate) async fn triggered(handle: &ScheduleHandle<Client>) -> String {
 }
 
 /// Triggers a collection of metrics and returns the result of its workflow.
-async fn collect(temporal: &Client, handle: &ScheduleHandle<Client>) -> Value {
+async fn collect(world: &World, temporal: &Client, handle: &ScheduleHandle<Client>) -> Value {
     let id = triggered(handle).await;
-    replay(temporal, "collect_metrics", &id).await;
+    replay(world, "collect_metrics", &id).await;
     let run = temporal.get_workflow_handle::<CollectMetrics>(&id);
     serde_json::to_value(run.get_result(Default::default()).await.unwrap()).unwrap()
 }
@@ -245,17 +245,18 @@ async fn metrics_are_collected_on_a_schedule() {
     let handle = temporal.get_schedule_handle(collect_metrics::id(world.variable("FANFARE_TASK_QUEUE")));
     scheduled(&handle, |found| every(found) == Some(7200)).await;
 
-    let (first, second) = (published(&world, "First").await, published(&world, "Second").await);
+    let (first, second) =
+        (published(&world, &marked("First")).await, published(&world, &marked("Second")).await);
     let counts = |read: u32, failed: u32, left: u32| json!({ "read": read, "failed": failed, "left": left });
     // X charges for reading, so that its figures are read on request only.
     world.connect("x", "bob").await;
-    world.ended(&world.post(json!({ "content": "Third", "accounts": ["bob"] })).await).await;
-    assert_eq!(collect(&temporal, &handle).await, counts(4, 0, 0));
+    world.ended(&world.post(json!({ "content": marked("Third"), "accounts": ["bob"] })).await).await;
+    assert_eq!(collect(&world, &temporal, &handle).await, counts(4, 0, 0));
     // A failing account is tried once, skipped, and does not stop the collection for the others.
     world.revoke_grants("threads", "ada").await;
-    assert_eq!(collect(&temporal, &handle).await, counts(2, 1, 1));
+    assert_eq!(collect(&world, &temporal, &handle).await, counts(2, 1, 1));
     assert_eq!(world.get("/social-accounts?platform=threads").await["data"][0]["status"], "reauth_required");
-    assert_eq!(collect(&temporal, &handle).await, counts(2, 0, 0));
+    assert_eq!(collect(&world, &temporal, &handle).await, counts(2, 0, 0));
 
     for post in [&first, &second] {
         let plain = analytics(&world, post).await;

@@ -546,8 +546,7 @@ async fn the_selected_accounts_of_a_login_are_connected() {
             world.call(Method::DELETE, &format!("/social-accounts/{one}"), None).await.0,
             StatusCode::OK
         );
-        let client = replay::client().await;
-        replay::replay(&client, "disconnect_account", &format!("disconnect-{one}-1")).await;
+        replay::replay(&world, "disconnect_account", &format!("disconnect-{one}-1")).await;
         assert!(is_healthy(&world, other).await, "{platform}");
         assert_eq!(finalize(&world, token, &[ids[0], ids[1]]).await.1["data"].as_array().unwrap().len(), 1);
     }

@@ -676,7 +676,7 @@ async fn a_revealed_signing_secret_is_not_in_the_workflow_history() {
 
     let client = replay::client().await;
     let id = replay::fresh(&client, &world.owner.org.to_string(), &HashSet::new()).await;
-    let history = replay::replay(&client, "worker_request-reveal", &id).await;
+    let history = replay::replay(&world, "worker_request-reveal", &id).await;
     // The payloads of a history are base64.
     let reported: String = history
         .split('"')

@@ -287,7 +287,7 @@ async fn the_load_of_one_organization_does_not_delay_another() {
 async fn created(world: &World, number: usize) -> Vec<Value> {
     let mut all = Vec::new();
     for _ in 0..number / 10 {
-        let post = || json!({ "content": unlike("Held"), "accounts": ["ada"] });
+        let post = || json!({ "content": unlike(&crate::replay::marked("Held")), "accounts": ["ada"] });
         let posts: Vec<_> = std::iter::repeat_with(post).take(10).collect();
         let (status, made) = world.call(Method::POST, "/posts/batch", Some(&json!({ "posts": posts }))).await;
         assert!(status.is_success(), "{made}");
@@ -333,9 +333,9 @@ async fn waiting_for_a_slot_uses_no_attempt() {
     for post in &posts {
         assert_eq!(world.ended(post).await["status"], "published");
     }
-    crate::replay::replay(&client, "publish_target-crowded", &workflow).await;
+    crate::replay::replay(&world, "publish_target-crowded", &workflow).await;
     let post = workflows::publish_post::id(late[0]["id"].as_str().unwrap().parse().unwrap());
-    crate::replay::replay(&client, "publish_post-crowded", &post).await;
+    crate::replay::replay(&world, "publish_post-crowded", &post).await;
 }
 
 async fn picture() -> Picture {

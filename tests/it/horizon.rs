@@ -201,8 +201,9 @@ async fn a_post_that_comes_within_the_horizon_again_keeps_its_workflow() {
     let mut world = world().running(&["api", "worker"]).start().await;
     world.connect("x", "ada").await;
     let client = replay::client().await;
+    let content = replay::marked("Soon");
     let post =
-        world.post(json!({ "content": "Soon", "accounts": ["ada"], "scheduled_at": tests::soon() })).await;
+        world.post(json!({ "content": content, "accounts": ["ada"], "scheduled_at": tests::soon() })).await;
     let queued = |post: &Value| post["targets"][0]["status"] == "queued";
     world.until(id(&post), "a started workflow", queued).await;
     let workflow = format!("post-{}", id(&post));
@@ -229,7 +230,7 @@ async fn a_post_that_comes_within_the_horizon_again_keeps_its_workflow() {
     let ended = world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
     assert_eq!(latest().await, first, "the sweeper need not find it overdue");
-    replay::replay(&client, "publish_post-within_horizon", &workflow).await;
+    replay::replay(&world, "publish_post-within_horizon", &workflow).await;
     assert_eq!(world.accepted("x", "ada").await, 1);
 }
 

@@ -108,9 +108,8 @@ async fn grants_are_renewed_before_they_expire_without_publishing() {
         let answers = asked(&world, platform, path, 2).await;
         assert!(answers.iter().all(|answer| *answer == 200), "{platform}: {answers:?}");
     }
-    let client = client().await;
     let keeper = renew_grant::id(ids[0].parse().unwrap());
-    replay_run(&client, "renew_grant-updated", &keeper).await;
+    replay_run(&world, "renew_grant-updated", &keeper).await;
     world.set_sandbox(json!({ "token_seconds": null })).await;
     // The next grants have their documented lifetime, and no request was rejected with an expired token.
     for ((platform, account, _), id) in ENDPOINTS.into_iter().zip(&ids) {
@@ -436,7 +435,7 @@ async fn disconnecting_stops_renewal_and_reconnecting_restarts_it() {
     wait_until("the renewal workflow", async || handle.describe(Default::default()).await).await;
     let path = format!("/social-accounts/{account}");
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
-    replay(&client, "renew_grant-disconnected", &id).await;
+    replay(&world, "renew_grant-disconnected", &id).await;
 
     world.set_sandbox(json!({ "token_seconds": 3 })).await;
     assert_eq!(world.connect("linkedin", "ada").await, account);

@@ -1248,8 +1248,8 @@ async fn a_schedule_deletes_unconfirmed_uploads() {
     };
     assert_eq!(files().len(), 2);
 
-    replay(&temporal, "clean_up_media", &triggered(&handle).await).await;
-    replay(&temporal, "process_media-cleaned_up", &format!("discard-{media}")).await;
+    replay(&world, "clean_up_media", &triggered(&handle).await).await;
+    replay(&world, "process_media-cleaned_up", &format!("discard-{media}")).await;
     assert_eq!(json!(files()), json!([awaited["id"]]));
     assert_eq!(store::media::find_deleted(&world.db, world.owner, media).await.unwrap(), None);
     assert_eq!(world.confirm(&awaited).await.0, StatusCode::OK);

@@ -256,7 +256,7 @@ async fn a_verified_address_leads_to_its_invitation() {
         let id = replay::fresh(&client, &nobody, &known).await;
         let is_finish = replay::history(&client, &id).await.contains("finish_open_id");
         let name = if is_finish { "worker_request-openid_finish" } else { "worker_request-openid_begin" };
-        replay::replay(&client, name, &id).await;
+        replay::replay(&world, name, &id).await;
         names.insert(name);
         known.insert(id);
     }

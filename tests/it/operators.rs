@@ -63,7 +63,7 @@ impl Scene {
     }
 
     async fn post(&self, content: &str) -> Value {
-        self.world.post(json!({ "content": content, "accounts": ["ada"] })).await
+        self.world.post(json!({ "content": replay::marked(content), "accounts": ["ada"] })).await
     }
 
     async fn attempt_failed(&self, content: &str) -> Value {
@@ -93,7 +93,7 @@ async fn a_post_that_is_reset_while_its_target_publishes_is_published_once() {
     let ended = scene.world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
     // The run that the reset started ends too.
-    replay::replay(&replay::client().await, "publish_post-reset", &workflow).await;
+    replay::replay(&scene.world, "publish_post-reset", &workflow).await;
     told_once(&scene.receiver, &ended).await;
     assert_eq!(scene.world.accepted("threads", "ada").await, 1);
 }
@@ -137,7 +137,7 @@ async fn a_target_that_is_terminated_while_it_publishes_ends_once() {
         // The call was in flight: a look-up finds the post, regardless of how the workflow was stopped.
         assert_eq!(ended["status"], "published", "{ending}: {ended:#}");
         let name = if ending == "cancel" { "publish_post-stopped" } else { "again" };
-        replay::replay(&replay::client().await, name, &workflows(&post).0).await;
+        replay::replay(&scene.world, name, &workflows(&post).0).await;
         told_once(&scene.receiver, &ended).await;
         assert_eq!(scene.world.accepted("threads", "ada").await, 1);
     }
@@ -185,7 +185,7 @@ async fn a_target_whose_workflow_is_terminated_goes_on() {
     );
     told_once(&scene.receiver, &ended).await;
     assert_eq!(scene.world.accepted("threads", "ada").await, 1);
-    replay::replay(&replay::client().await, "publish_post-restarted", &workflows(&post).0).await;
+    replay::replay(&scene.world, "publish_post-restarted", &workflows(&post).0).await;
 }
 
 /// Repeats something that makes a workflow's history longer, until it has continued as new.
@@ -222,9 +222,8 @@ async fn a_target_that_waits_long_continues_as_new() {
         (&json!("published"), &json!(2)),
         "{ended:#}"
     );
-    let client = replay::client().await;
-    replay::replay_run(&client, "publish_target-continued", &target).await;
-    replay::replay(&client, "again", &workflow).await;
+    replay::replay_run(&scene.world, "publish_target-continued", &target).await;
+    replay::replay(&scene.world, "again", &workflow).await;
     told_once(&scene.receiver, &ended).await;
     assert_eq!(scene.world.accepted("threads", "ada").await, 1);
 }
@@ -232,7 +231,8 @@ async fn a_target_that_waits_long_continues_as_new() {
 #[tokio::test]
 async fn a_post_that_is_edited_often_continues_as_new() {
     let scene = Scene::at(1.0).await;
-    let body = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": tests::soon() });
+    let content = replay::marked("Later");
+    let body = json!({ "content": content, "accounts": ["ada"], "scheduled_at": tests::soon() });
     let post = scene.world.post(body).await;
     let (workflow, _) = workflows(&post);
     let edit = async |at| {
@@ -248,7 +248,7 @@ async fn a_post_that_is_edited_often_continues_as_new() {
     edit(tests::now()).await;
     let ended = scene.world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
-    replay::replay_run(&replay::client().await, "publish_post-continued", &workflow).await;
+    replay::replay_run(&scene.world, "publish_post-continued", &workflow).await;
     told_once(&scene.receiver, &ended).await;
     assert_eq!(scene.world.accepted("threads", "ada").await, 1);
 }
@@ -271,9 +271,8 @@ async fn a_post_continues_as_new_while_its_targets_wait() {
         (&json!("published"), &json!(2)),
         "{ended:#}"
     );
-    let client = replay::client().await;
-    replay::replay_run(&client, "publish_post-continued_while_publishing", &workflow).await;
-    replay::replay(&client, "publish_post-resumed", &workflow).await;
+    replay::replay_run(&scene.world, "publish_post-continued_while_publishing", &workflow).await;
+    replay::replay(&scene.world, "publish_post-resumed", &workflow).await;
     told_once(&scene.receiver, &ended).await;
     assert_eq!(scene.world.accepted("threads", "ada").await, 1);
 }
@@ -333,10 +332,9 @@ async fn starting_an_ended_workflow_again_changes_nothing() {
     let ended = scene.world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
     told_once(&scene.receiver, &ended).await;
-    let client = replay::client().await;
     let (workflow, target) = workflows(&post);
     for workflow in [&workflow, &target, &scene.endpoint] {
-        replay::replay(&client, "again", workflow).await;
+        replay::replay(&scene.world, "again", workflow).await;
         let run = cli(&["workflow", "describe", "-w", workflow, "--output", "json"]).await;
         let run: Value = serde_json::from_str(&run).unwrap();
         let shown = cli(&["workflow", "show", "-w", workflow, "--output", "json"]).await;
@@ -351,10 +349,10 @@ async fn starting_an_ended_workflow_again_changes_nothing() {
             let start =
                 ["workflow", "start", "--type", kind, "--task-queue", queue, "--input", &input, "-w", &id];
             cli(&start).await;
-            replay::replay(&client, "again", &id).await;
+            replay::replay(&scene.world, "again", &id).await;
         }
         reset(workflow).await;
-        replay::replay(&client, "again", workflow).await;
+        replay::replay(&scene.world, "again", workflow).await;
     }
     assert_eq!(scene.receiver.all().len(), 2, "each event is delivered once");
     assert_eq!(scene.world.accepted("threads", "ada").await, 1);
@@ -386,9 +384,8 @@ async fn unreadable_signals_are_ignored() {
     let ended = scene.world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
     // Neither workflow is stuck in a task that keeps failing.
-    let client = replay::client().await;
-    replay::replay(&client, "publish_target-signaled", &target).await;
-    replay::replay(&client, "publish_post-signaled", &workflow).await;
+    replay::replay(&scene.world, "publish_target-signaled", &target).await;
+    replay::replay(&scene.world, "publish_post-signaled", &workflow).await;
     told_once(&scene.receiver, &ended).await;
     assert_eq!(scene.world.accepted("threads", "ada").await, 1);
 }
@@ -442,7 +439,7 @@ async fn a_delivery_that_is_reset_is_not_made_twice() {
     reset(&scene.endpoint).await;
     let ended = scene.world.ended(&post).await;
     told_once(&scene.receiver, &ended).await;
-    replay::replay(&replay::client().await, "drain_endpoint-reset", &scene.endpoint).await;
+    replay::replay(&scene.world, "drain_endpoint-reset", &scene.endpoint).await;
     let same = |one: &&Delivery| one.header("x-fanfare-event-id") == first.header("x-fanfare-event-id");
     assert_eq!(scene.receiver.all().iter().filter(same).count(), 2, "refused once, then delivered");
 }
@@ -515,7 +512,7 @@ async fn what_fails_or_waits_is_found_in_temporal_by_its_error_and_what_publishe
     world.connect("x", "ada").await;
     let client = replay::client().await;
 
-    let post = world.post(json!({ "content": "At once", "accounts": ["ada"] })).await;
+    let post = world.post(json!({ "content": replay::marked("At once"), "accounts": ["ada"] })).await;
     assert_eq!(world.ended(&post).await["status"], "published");
     let (of_post, of_target) = workflows(&post);
     assert_eq!(
@@ -529,7 +526,7 @@ async fn what_fails_or_waits_is_found_in_temporal_by_its_error_and_what_publishe
         assert!(!history.contains(costs), "{costs} in {history}");
     }
 
-    let body = json!({ "content": "Twice #sandbox-503x2", "accounts": ["ada"] });
+    let body = json!({ "content": replay::marked("Twice #sandbox-503x2"), "accounts": ["ada"] });
     let post = world.post(body).await;
     world.until(id(&post), "a failed attempt", |post| post["targets"][0]["status"] == "failed").await;
     let (of_post, of_target) = workflows(&post);
@@ -543,14 +540,14 @@ async fn what_fails_or_waits_is_found_in_temporal_by_its_error_and_what_publishe
         world.until(id(&post), "the attempt", |post| post["targets"][0]["attempts"] == attempts).await;
     }
     assert_eq!(world.ended(&post).await["status"], "published");
-    let history = replay::replay(&client, "publish_post-retried", &of_post).await;
+    let history = replay::replay(&world, "publish_post-retried", &of_post).await;
     assert_eq!(history.matches("\"target_waits\"").count(), 0, "signals: {history}");
-    replay::replay(&client, "publish_target-retried", &of_target).await;
+    replay::replay(&world, "publish_target-retried", &of_target).await;
     // It published after all.
     finds(&world, "FanfareStatus = 'published'", &both).await;
 
     ops::done(&world, &["freeze", "account", &frozen, "--reason", "a test"]).await;
-    let post = world.post(json!({ "content": "Frozen", "accounts": ["bob"] })).await;
+    let post = world.post(json!({ "content": replay::marked("Frozen"), "accounts": ["bob"] })).await;
     let (of_post, of_target) = workflows(&post);
     let both = [of_post.as_str(), of_target.as_str()];
     finds(
@@ -561,7 +558,7 @@ async fn what_fails_or_waits_is_found_in_temporal_by_its_error_and_what_publishe
     .await;
     ops::done(&world, &["release", "account", &frozen]).await;
     assert_eq!(world.ended(&post).await["status"], "published");
-    replay::replay(&client, "publish_post-frozen", &of_post).await;
-    replay::replay(&client, "publish_target-frozen", &of_target).await;
+    replay::replay(&world, "publish_post-frozen", &of_post).await;
+    replay::replay(&world, "publish_target-frozen", &of_target).await;
     finds(&world, "FanfareStatus in ('failed', 'queued')", &[]).await;
 }

@@ -1,6 +1,9 @@
 //! Posts with media that a platform processes before publishing, and errors between the steps.
 
-use crate::world;
+use crate::{
+    replay::{marked, replay},
+    world,
+};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tests::{
@@ -171,14 +174,14 @@ async fn deleted_in_doubt(content: &str, accepted: usize) {
     // Slow enough that the post is deleted before it is looked up.
     let world = world().pace(0.2).start().await;
     world.connect("x", "ada").await;
-    let post = world.post(json!({ "content": content, "accounts": ["ada"] })).await;
+    let post = world.post(json!({ "content": marked(content), "accounts": ["ada"] })).await;
     let id = post["id"].as_str().unwrap();
     world.until(id, "its first failure", |post| post["targets"][0]["status"] == "failed").await;
     let (status, _) = world.call(Method::DELETE, &format!("/posts/{id}"), None).await;
     assert_eq!(status, StatusCode::OK);
     let target: domain::TargetId = post["targets"][0]["id"].as_str().unwrap().parse().unwrap();
     let workflow = workflows::publish_target::id(target);
-    crate::replay::replay(&crate::replay::client().await, "publish_target-deleted", &workflow).await;
+    replay(&world, "publish_target-deleted", &workflow).await;
     assert_eq!(world.accepted("x", "ada").await, accepted);
     assert_eq!(publishing_calls(&world).await, 1, "nothing is published again");
 }
@@ -193,8 +196,8 @@ async fn a_deleted_post_in_doubt_is_looked_up_and_not_published_again() {
 async fn a_post_deleted_between_two_attempts_is_not_published() {
     let world = world().pace(1.0).start().await;
     world.connect("bluesky", "ada.bsky.social").await;
-    let post =
-        world.post(json!({ "content": "Later #sandbox-429x1", "accounts": ["ada.bsky.social"] })).await;
+    let content = marked("Later #sandbox-429x1");
+    let post = world.post(json!({ "content": content, "accounts": ["ada.bsky.social"] })).await;
     let id = post["id"].as_str().unwrap();
     world.until(id, "a failed attempt", |post| post["targets"][0]["status"] == "failed").await;
     let (status, deleted) = world.call(Method::DELETE, &format!("/posts/{id}"), None).await;
@@ -202,7 +205,7 @@ async fn a_post_deleted_between_two_attempts_is_not_published() {
     // Its workflow wakes up, finds nothing to do, and ends.
     let target: domain::TargetId = post["targets"][0]["id"].as_str().unwrap().parse().unwrap();
     let workflow = workflows::publish_target::id(target);
-    crate::replay::replay(&crate::replay::client().await, "publish_target-withdrawn", &workflow).await;
+    replay(&world, "publish_target-withdrawn", &workflow).await;
     assert_eq!(world.accepted("bluesky", "ada.bsky.social").await, 0);
 }
 

@@ -6,6 +6,7 @@
 //! name of a patch, all are recorded for a new version of the workflows. None is ever overwritten.
 
 mod branches;
+mod texts;
 
 use crate::world;
 use domain::{
@@ -32,7 +33,8 @@ use temporalio_common::{
     },
 };
 use temporalio_sdk::workflow_replayer::{WorkflowReplayer, WorkflowReplayerOptions};
-use tests::{Receiver, temporal_client, wait_until};
+use tests::{Receiver, World, temporal_client, wait_until};
+pub(crate) use texts::{marked, walk};
 use workflows::{
     CleanUpMedia, CollectMetrics, DisconnectAccount, DrainEndpoint, ImportPosts, ProcessMedia, PublishPost,
     PublishTarget, RenewGrant, WorkerRequest,
@@ -94,14 +96,18 @@ fn replayer() -> WorkflowReplayer {
     WorkflowReplayer::new(options).unwrap()
 }
 
-/// Returns the kept histories with the names of their files.
-fn histories() -> Vec<(String, WorkflowHistory)> {
+/// Returns the kept histories as JSON, with the names of their files.
+fn files() -> Vec<(String, Vec<u8>)> {
     let files = std::fs::read_dir(kept()).unwrap().map(|entry| entry.unwrap().path());
     let read = |path: PathBuf| {
-        let history = WorkflowHistory::from_json(&std::fs::read(&path).unwrap()).unwrap();
-        (path.file_stem().unwrap().to_str().unwrap().to_owned(), history)
+        (path.file_stem().unwrap().to_str().unwrap().to_owned(), std::fs::read(&path).unwrap())
     };
     files.map(read).collect()
+}
+
+/// Returns the kept histories with the names of their files.
+fn histories() -> Vec<(String, WorkflowHistory)> {
+    files().into_iter().map(|(name, file)| (name, WorkflowHistory::from_json(&file).unwrap())).collect()
 }
 
 #[tokio::test]
@@ -113,6 +119,17 @@ async fn kept_histories_replay() {
         }
     }
     assert!(failures.is_empty(), "guard the change with ctx.patched:\n{}", failures.join("\n"));
+}
+
+/// Operators read histories. See [`texts`].
+#[test]
+fn kept_histories_have_no_text_of_a_post() {
+    let mut found = Vec::new();
+    for (name, file) in files() {
+        let history = serde_json::from_slice(&file).unwrap();
+        found.extend(texts::find(&history).into_iter().map(|place| format!("{name}: {place}")));
+    }
+    assert!(found.is_empty(), "give a workflow ids, and let its activities read the rows: {found:#?}");
 }
 
 #[test]
@@ -287,12 +304,15 @@ async fn current_workflows_replay() {
     let client = client().await;
     let due = tests::now() + chrono::TimeDelta::seconds(1);
     let bodies = [
-        ("immediate", json!({ "content": "Now", "accounts": ["ada", "ada.bsky.social"] })),
-        ("scheduled", json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": due })),
-        ("repeated", json!({ "content": "Again #sandbox-503x1", "accounts": ["ada.bsky.social"] })),
-        ("refused", json!({ "content": "No #sandbox-400", "accounts": ["ada"] })),
-        ("edited", json!({ "content": "Before", "accounts": ["ada"], "scheduled_at": tests::soon() })),
-        ("retried", json!({ "content": "Soon #sandbox-503x6", "accounts": ["ada.bsky.social"] })),
+        ("immediate", json!({ "content": marked("Now"), "accounts": ["ada", "ada.bsky.social"] })),
+        ("scheduled", json!({ "content": marked("Later"), "accounts": ["ada"], "scheduled_at": due })),
+        ("repeated", json!({ "content": marked("Again #sandbox-503x1"), "accounts": ["ada.bsky.social"] })),
+        ("refused", json!({ "content": marked("No #sandbox-400"), "accounts": ["ada"] })),
+        (
+            "edited",
+            json!({ "content": marked("Before"), "accounts": ["ada"], "scheduled_at": tests::soon() }),
+        ),
+        ("retried", json!({ "content": marked("Soon #sandbox-503x6"), "accounts": ["ada.bsky.social"] })),
     ];
     for (name, body) in bodies {
         let post = world.post(body).await;
@@ -300,8 +320,9 @@ async fn current_workflows_replay() {
         match name {
             "edited" => {
                 let later = tests::now() + chrono::TimeDelta::seconds(1);
+                let content = marked("Edited");
                 let edit =
-                    json!({ "content": "Edited", "accounts": ["ada.bsky.social"], "scheduled_at": later });
+                    json!({ "content": content, "accounts": ["ada.bsky.social"], "scheduled_at": later });
                 assert_eq!(world.call(Method::PATCH, &path, Some(&edit)).await.0, StatusCode::OK);
             }
             "retried" => {
@@ -314,14 +335,14 @@ async fn current_workflows_replay() {
         }
         let ended = world.ended(&post).await;
         let id = post["id"].as_str().unwrap().parse().unwrap();
-        replay(&client, &format!("publish_post-{name}"), &publish_post::id(id)).await;
+        replay(&world, &format!("publish_post-{name}"), &publish_post::id(id)).await;
         if matches!(name, "repeated" | "retried") {
             let target = ended["targets"][0]["id"].as_str().unwrap().parse().unwrap();
-            replay(&client, &format!("publish_target-{name}"), &publish_target::id(target)).await;
+            replay(&world, &format!("publish_target-{name}"), &publish_target::id(target)).await;
         }
     }
     receiver.events(&["post.target.published"]).await;
-    replay(&client, "drain_endpoint", &format!("endpoint-{}", webhook["id"].as_str().unwrap())).await;
+    replay(&world, "drain_endpoint", &format!("endpoint-{}", webhook["id"].as_str().unwrap())).await;
 
     let webhook = format!("/webhooks/{}", webhook["id"].as_str().unwrap());
     let post = world.get("/posts?status=published&limit=1").await["data"][0]["id"].clone();
@@ -339,7 +360,7 @@ async fn current_workflows_replay() {
         let (status, body) = world.call(method, &path, None).await;
         assert_eq!(status, 200, "{path}: {body}");
         let id = fresh(&client, &format!("{}", world.owner.org), &asked).await;
-        replay(&client, name, &id).await;
+        replay(&world, name, &id).await;
         asked.insert(id);
     }
 
@@ -349,20 +370,20 @@ async fn current_workflows_replay() {
     world.hold(hold).await;
     let imports = format!("/social-accounts/{account}/imports");
     let (_, import) = world.call(Method::POST, &imports, Some(&json!({}))).await;
-    replay(&client, "import_posts-waited", &format!("import-{}", import["id"].as_str().unwrap())).await;
+    replay(&world, "import_posts-waited", &format!("import-{}", import["id"].as_str().unwrap())).await;
 
     // Nothing listens there.
     let nowhere = json!({ "url": "http://127.0.0.1:9/a.png" });
     let (_, medium) = world.call(Method::POST, "/media/import", Some(&nowhere)).await;
     let medium = medium["id"].as_str().unwrap();
-    replay(&client, "process_media-lost", &format!("fetch-{medium}")).await;
+    replay(&world, "process_media-lost", &format!("fetch-{medium}")).await;
     assert_eq!(world.get(&format!("/media/{medium}")).await["status"], "failed");
     world.call(Method::DELETE, &format!("/media/{medium}"), None).await;
-    replay(&client, "process_media-discarded", &format!("discard-{medium}")).await;
+    replay(&world, "process_media-discarded", &format!("discard-{medium}")).await;
 
     let (status, _) = world.call(Method::DELETE, &format!("/social-accounts/{account}"), None).await;
     assert_eq!(status, 200);
-    replay(&client, "disconnect_account", &format!("disconnect-{account}-1")).await;
+    replay(&world, "disconnect_account", &format!("disconnect-{account}-1")).await;
 }
 
 /// Returns the id of an organization's `WorkerRequest` that is not in `known`. Temporal's list lags.
@@ -384,15 +405,15 @@ pub(crate) async fn history(client: &Client, id: &str) -> String {
 }
 
 /// Waits for a workflow to complete, replays its history, records it if `FANFARE_RECORD` is set, and returns it.
-pub(crate) async fn replay(client: &Client, name: &str, id: &str) -> String {
-    let handle = client.get_workflow_handle::<UntypedWorkflow>(id);
+pub(crate) async fn replay(world: &World, name: &str, id: &str) -> String {
+    let handle = client().await.get_workflow_handle::<UntypedWorkflow>(id);
     // The relay may not have started it yet.
     let look = async || match handle.get_result(Default::default()).await {
         Err(error) if !matches!(error, WorkflowGetResultError::NotFound(_)) => panic!("{id}: {error}"),
         result => result,
     };
     wait_until(id, look).await;
-    check(&handle, name).await
+    check(world, &handle, name).await
 }
 
 /// Waits until a workflow has been started.
@@ -420,12 +441,13 @@ pub(crate) async fn backs_off(post: &Value) {
 }
 
 /// Replays a run that continued as new, and records its history if `FANFARE_RECORD` is set.
-pub(crate) async fn replay_run(client: &Client, name: &str, id: &str) {
-    replay_run_that(client, name, id, "ContinuedAsNew").await;
+pub(crate) async fn replay_run(world: &World, name: &str, id: &str) {
+    replay_run_that(world, name, id, "ContinuedAsNew").await;
 }
 
 /// Replays a run that ended with a status of Temporal, and records its history if `FANFARE_RECORD` is set.
-async fn replay_run_that(client: &Client, name: &str, id: &str, status: &str) {
+async fn replay_run_that(world: &World, name: &str, id: &str, status: &str) {
+    let client = client().await;
     let look = async || {
         let query = format!("WorkflowId = '{id}' and ExecutionStatus = '{status}'");
         let found: Vec<_> = client.list_workflows(query, Default::default()).collect().await;
@@ -436,11 +458,14 @@ async fn replay_run_that(client: &Client, name: &str, id: &str, status: &str) {
     };
     let run = wait_until(id, look).await;
     let of = WorkflowExecutionInfo::builder().namespace("default").workflow_id(id).run_id(run).build();
-    check(&of.bind_untyped(client.clone()), name).await;
+    check(world, &of.bind_untyped(client), name).await;
 }
 
-async fn check(handle: &WorkflowHandle<Client, UntypedWorkflow>, name: &str) -> String {
+async fn check(world: &World, handle: &WorkflowHandle<Client, UntypedWorkflow>, name: &str) -> String {
     let history = handle.fetch_history(WorkflowFetchHistoryOptions::default()).to_json().await.unwrap();
+    texts::check_marked(world).await;
+    let found = texts::find(&serde_json::from_slice(&history).unwrap());
+    assert!(found.is_empty(), "{name}: a text of a post is in the history: {found:?}");
     if let Ok(version) = std::env::var("FANFARE_RECORD")
         && NAMES.split_whitespace().any(|kept| kept == name)
     {

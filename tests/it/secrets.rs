@@ -1,7 +1,10 @@
 //! Only workers decrypt secrets, their keys can be rotated, and secrets appear in no other place.
 
-use crate::{connect::finalize, replay::client, world};
-use base64::{Engine, prelude::BASE64_STANDARD};
+use crate::{
+    connect::finalize,
+    replay::{client, walk},
+    world,
+};
 use domain::{AccountId, Mode};
 use futures::StreamExt;
 use platforms::Grant;
@@ -376,7 +379,8 @@ impl Search {
             let handle = client.get_workflow_handle::<UntypedWorkflow>(found.id());
             let json = handle.fetch_history(WorkflowFetchHistoryOptions::default()).to_json().await.unwrap();
             let mut text = String::from_utf8(json.to_vec()).unwrap();
-            unpack(&serde_json::from_str(&text).unwrap(), &mut text);
+            let history = serde_json::from_str(&text).unwrap();
+            walk(&history, "", &mut |_, part| text.extend(["\n", part]));
             self.seen.push((format!("the history of {}", found.id()), text));
         }
         kinds
@@ -389,19 +393,6 @@ impl Search {
                 assert!(!text.contains(secret.as_str()), "{what} is in {place}");
             }
         }
-    }
-}
-
-/// Appends the decoded base64 strings of a history: the payloads.
-fn unpack(value: &Value, into: &mut String) {
-    match value {
-        Value::String(text) => {
-            let plain = BASE64_STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-            into.extend(plain.map(|plain| format!("\n{plain}")));
-        }
-        Value::Array(items) => items.iter().for_each(|item| unpack(item, into)),
-        Value::Object(members) => members.values().for_each(|member| unpack(member, into)),
-        _ => {}
     }
 }
 

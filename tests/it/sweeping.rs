@@ -73,7 +73,7 @@ async fn lost_beside_a_waiting_one(world: &mut World) -> (Value, String) {
     world.connect("threads", "bob").await;
     let post = world
         .post(json!({
-            "content": "Refused #sandbox-400x1", "accounts": ["ada", "bob"],
+            "content": crate::replay::marked("Refused #sandbox-400x1"), "accounts": ["ada", "bob"],
             "config": { "threads": { "scheduled_at": tests::soon() } },
         }))
         .await;
@@ -133,7 +133,7 @@ async fn a_requested_retry_reaches_a_lost_target_while_another_waits_for_its_tim
     let other = post["targets"].as_array().unwrap().iter().find(of_threads).unwrap();
     crate::ops::done(&world, &["end", id(other), "--reason", "a test"]).await;
     let workflow = format!("post-{}", id(&post));
-    crate::replay::replay(&crate::replay::client().await, "publish_post-overdue", &workflow).await;
+    crate::replay::replay(&world, "publish_post-overdue", &workflow).await;
 }
 
 #[tokio::test]
