@@ -6,6 +6,11 @@ create function text_digest(content text) returns text language sql immutable st
   select md5(lower(btrim(regexp_replace(content, '\s+', ' ', 'g'))))
 $$;
 
+-- A time in JSON, as the API formats it.
+create function json_time(at timestamptz) returns text language sql stable parallel safe as $$
+  select to_char($1 at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+$$;
+
 create table posts (
   id uuid primary key,
   org_id uuid not null references organizations,
@@ -270,6 +275,14 @@ create view target_containers as
   select t.id as target_id, c.id, c.position, coalesce(t.edits -> 'containers' ->> c.position::text, c.content) as content,
     c.media
   from targets t join containers c on c.post_id = t.post_id and c.variant = t.variant;
+
+-- What is not live of each target: a target without a row has its whole thread.
+create view open_containers as
+  select c.target_id, c.position
+  from target_containers c
+  where not exists (
+    select from publications p
+    where p.target_id = c.target_id and p.position = c.position and p.platform_id is not null);
 
 -- The media of each post, in any variant. The condition is that of the index.
 create view post_media as

@@ -18,6 +18,14 @@ create table freezes (
 );
 create index freezes_open on freezes (kind, subject) where released_at is null;
 
+-- The freezes that keep an account from publishing. Called in a `from`, it is a part of the statement.
+create function open_freezes(platform text, account uuid, org uuid, in_mode text) returns setof freezes
+language sql stable as $$
+  select * from freezes
+  where released_at is null and (mode is null or mode = in_mode)
+    and (kind, subject) in (('platform', platform), ('account', account::text), ('organization', org::text))
+$$;
+
 -- Who is signed in to the operators' pages. Apart from `sessions`: an operator belongs to no organization.
 create table operator_sessions (
   -- SHA-256 of the text in the cookie.

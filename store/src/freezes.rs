@@ -238,8 +238,7 @@ async fn release_batch(db: &PgPool, freezes: &[Uuid], pause: Duration) -> sqlx::
              insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
              select org_id, mode, post_id, id, clock_timestamp(), 'released',
                'An operator of the service released what was frozen',
-               jsonb_build_object('next_attempt_at', to_char(
-                 next_attempt_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+               jsonb_build_object('next_attempt_at', json_time(next_attempt_at))
              from released)
            -- The workflow of one that has ended ends now.
            select id as "id!", post_id as "post_id!", org_id as "org_id!", mode as "mode!: Parsed<Mode>"
@@ -272,10 +271,7 @@ pub async fn frozen(
     let (owner, ids) = access.reach_all(db, Resource::Account, ids).await?;
     let frozen = sqlx::query_scalar!(
         "select a.id from accounts a where a.id = any($1) and a.org_id = $2 and a.mode = $3
-           and exists (select from freezes f
-             where (f.kind, f.subject) in (('platform', a.platform), ('account', a.id::text),
-               ('organization', a.org_id::text))
-             and f.released_at is null and (f.mode is null or f.mode = a.mode))",
+           and exists (select from open_freezes(a.platform, a.id, a.org_id, a.mode))",
         &ids,
         owner.org.0,
         owner.mode.as_str()

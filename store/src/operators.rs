@@ -51,11 +51,7 @@ struct Found {
 async fn find(db: &PgPool, id: Uuid) -> sqlx::Result<Vec<Found>> {
     let rows = sqlx::query!(
         r#"select t.id, t.post_id, t.org_id, t.mode as "mode: Parsed<Mode>", t.status as "status: Parsed<TargetStatus>",
-             exists (
-               select from freezes f
-               where f.released_at is null and (f.mode is null or f.mode = t.mode)
-                 and (f.kind, f.subject) in (('platform', t.platform), ('account', t.account_id::text),
-                   ('organization', t.org_id::text)))
+             exists (select from open_freezes(t.platform, t.account_id, t.org_id, t.mode))
              and not exists (
                select from publications u
                where u.target_id = t.id and u.commit_begun_at is not null and u.platform_id is null) as "is_frozen!"

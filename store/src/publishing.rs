@@ -245,11 +245,7 @@ pub async fn intend(
              from targets t join posts p on p.id = t.post_id join accounts a on a.id = t.account_id
              where t.id = $1 and t.fence = $3 and t.status not in ('dead', 'canceled')
                and p.deleted_at is null and a.status <> 'disconnected' and t.stop_reason is null
-               and not exists (
-                 select from freezes f
-                 where f.released_at is null and (f.mode is null or f.mode = t.mode)
-                   and (f.kind, f.subject) in (('platform', t.platform), ('account', t.account_id::text),
-                     ('organization', t.org_id::text)))
+               and not exists (select from open_freezes(t.platform, t.account_id, t.org_id, t.mode))
                and (p.reply_to is null or $2::smallint > 0 or exists (select from parent))
              for no key update of t),
            resumed as (
@@ -472,9 +468,7 @@ pub async fn record_processing(
                case when status = 'published' then clock_timestamp() end)
          where id = $1 and fence = $2
            and (status <> 'published' or platform_post_url is null or exists (
-             select from target_containers c where c.target_id = targets.id and not exists (
-               select from publications p
-               where p.target_id = $1 and p.position = c.position and p.platform_id is not null)))",
+             select from open_containers c where c.target_id = targets.id))",
         target.0,
         fence,
         since,
@@ -523,15 +517,12 @@ pub async fn record_failure(
                  updated_at = clock_timestamp()
              where id = $1 and fence = $2 and status not in ('dead', 'canceled')
                and (status <> 'published' or platform_post_url is null or exists (
-                 select from target_containers c where c.target_id = targets.id and not exists (
-                   select from publications p
-                   where p.target_id = $1 and p.position = c.position and p.platform_id is not null)))
+                 select from open_containers c where c.target_id = targets.id))
              returning id, post_id, org_id, mode, updated_at, next_attempt_at, error_message),
            logged as (
              insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
              select org_id, mode, post_id, id, updated_at, 'failure', $3 || ': ' || error_message,
-               jsonb_build_object('error_code', $3, 'next_attempt_at', to_char(
-                 next_attempt_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+               jsonb_build_object('error_code', $3, 'next_attempt_at', json_time(next_attempt_at))
              from failed)
            select next_attempt_at as "next!" from failed"#,
         attempt.key.target.0,

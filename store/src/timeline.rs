@@ -97,8 +97,7 @@ pub async fn list(
                     e.target_id,
                     jsonb_build_object('delivery_id', d.id, 'webhook_id', d.webhook_id, 'event', d.event,
                       'status', d.status, 'attempts', d.attempts, 'response_status', d.response_status,
-                      'error', d.error, 'next_attempt_at',
-                      to_char(d.next_attempt_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+                      'error', d.error, 'next_attempt_at', json_time(d.next_attempt_at))
              from post join events e on e.post_id = post.id
              join deliveries d on d.event_id = e.id
              join lateral (

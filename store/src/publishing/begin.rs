@@ -295,8 +295,7 @@ impl Target {
                logged as (
                  insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
                  select org_id, mode, post_id, id, updated_at, 'rest', $3,
-                   jsonb_build_object('error_code', $2, 'next_attempt_at', to_char(
-                     next_attempt_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+                   jsonb_build_object('error_code', $2, 'next_attempt_at', json_time(next_attempt_at))
                  from resting where $9)
                select next_attempt_at as "next!" from resting"#,
             self.key.target.0,
@@ -382,10 +381,7 @@ async fn lock(tx: &mut PgConnection, key: TargetKey) -> sqlx::Result<Option<Row>
            from posts p join targets t on t.post_id = p.id join accounts a on a.id = t.account_id
              left join app_holds h on h.app = app_of(a.platform, a.mode, a.org_id, a.social_network_id)
              left join lateral (
-               select id, kind, reason from freezes
-               where released_at is null and (mode is null or mode = p.mode)
-                 and (kind, subject) in (('platform', a.platform), ('account', a.id::text),
-                   ('organization', p.org_id::text))
+               select id, kind, reason from open_freezes(a.platform, a.id, p.org_id, p.mode)
                order by created_at limit 1) f on true
            where p.id = $1 and t.id = $2 and p.org_id = $3 and p.mode = $4
            for no key update of p, t"#,

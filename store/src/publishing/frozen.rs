@@ -82,10 +82,8 @@ pub(super) async fn wait(
 pub async fn is_frozen(db: &PgPool, key: TargetKey) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select exists (
-             select from targets t join freezes f on (f.kind, f.subject) in (('platform', t.platform),
-               ('account', t.account_id::text), ('organization', t.org_id::text))
-             where t.id = $1 and t.org_id = $2 and t.mode = $3
-               and f.released_at is null and (f.mode is null or f.mode = t.mode)) as "is_frozen!""#,
+             select from targets t, open_freezes(t.platform, t.account_id, t.org_id, t.mode)
+             where t.id = $1 and t.org_id = $2 and t.mode = $3) as "is_frozen!""#,
         key.target.0,
         key.owner.org.0,
         key.owner.mode.as_str()

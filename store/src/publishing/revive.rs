@@ -91,10 +91,8 @@ pub(crate) async fn revive_in(
            and (t.status = 'dead'
              -- Parts of it were given up because one has failed.
              or t.status = 'published' and t.error_code is not null and t.next_attempt_at is null
-               and t.unpublished_at is null and exists (
-                 select from target_containers c where c.target_id = t.id and not exists (
-                   select from publications p
-                   where p.target_id = t.id and p.position = c.position and p.platform_id is not null)))
+               and t.unpublished_at is null
+               and exists (select from open_containers c where c.target_id = t.id))
          order by t.id for no key update of t",
         post.0,
         only.map(|ids| ids.iter().map(|id| id.0).collect::<Vec<_>>()) as _

@@ -265,9 +265,7 @@ async fn write_status(
                error_code = $6, error_message = $7, error_source = $8,
                -- A live target is due until its replies and its URL are known.
                next_attempt_at = case when $2 = 'published' and ($4::text is null or exists (
-                   select from target_containers c where c.target_id = $1 and not exists (
-                     select from publications p
-                     where p.target_id = $1 and p.position = c.position and p.platform_id is not null)))
+                   select from open_containers c where c.target_id = $1))
                  then $5::timestamptz end,
                processing_since = null, is_continuation = false, updated_at = $5,
                wait_reason = null, wait_since = null, wait_until = null, look_at = null,

@@ -71,9 +71,7 @@ pub async fn wait(db: &PgPool, attempt: &Attempt, wait: Wait) -> sqlx::Result<Wa
                  updated_at = clock_timestamp()
              where id = $1 and fence = $2 and status not in ('dead', 'canceled')
                and (status <> 'published' or platform_post_url is null or exists (
-                 select from target_containers c where c.target_id = targets.id and not exists (
-                   select from publications p
-                   where p.target_id = $1 and p.position = c.position and p.platform_id is not null)))
+                 select from open_containers c where c.target_id = targets.id))
              returning id, post_id, org_id, mode, updated_at, look_at),
            logged as (
              insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
