@@ -274,42 +274,25 @@ pub async fn intend(
 /// `doubted_since`, because platforms' reads can be stale.
 // Model: ClearIntent.
 pub async fn clear_intent(db: &PgPool, target: TargetId, position: u16, fence: i32) -> sqlx::Result<()> {
-    sqlx::query!(
-        "update publications p
-         set doubted_since = coalesce(p.doubted_since, p.commit_begun_at), commit_begun_at = null,
-             commit_deadline = null, commit_ended_at = null, ambiguous_error_code = null, accepted = false,
-             is_restored = false
-         from targets t
-         where p.target_id = $1 and p.position = $2 and t.id = $1 and t.fence = $3 and p.platform_id is null",
-        target.0,
-        position.cast_signed(),
-        fence
-    )
-    .execute(db)
-    .await?;
-    Ok(())
+    clear(db, target, position, Cleared::NotFound { fence }).await
 }
 
 /// Clears the intent of a post that the platform accepted and then failed to process, as [`clear_intent`] does. Also
 /// deletes the checkpoint and ends the polling window, so that the next attempt counts and prepares the post again.
 pub async fn discard(db: &PgPool, target: TargetId, position: u16, fence: i32) -> sqlx::Result<()> {
-    sqlx::query!(
-        "with target as (
-           update targets set processing_since = null, is_continuation = false
-           where id = $1 and fence = $3 returning id)
-         update publications p
-         set doubted_since = coalesce(p.doubted_since, p.commit_begun_at), commit_begun_at = null,
-             commit_deadline = null, commit_ended_at = null, ambiguous_error_code = null, accepted = false,
-             is_restored = false, checkpoint = 'null'
-         from target t
-         where p.target_id = t.id and p.position = $2 and p.platform_id is null",
+    let mut tx = crate::begin(db).await?;
+    let held = sqlx::query!(
+        "update targets set processing_since = null, is_continuation = false where id = $1 and fence = $2",
         target.0,
-        position.cast_signed(),
         fence
     )
-    .execute(db)
+    .execute(&mut *tx)
     .await?;
-    Ok(())
+    if held.rows_affected() == 0 {
+        return Ok(());
+    }
+    clear(&mut *tx, target, position, Cleared::NotProcessed { fence }).await?;
+    tx.commit().await
 }
 
 /// Clears the intent `begun`, whose call returned without publishing anything.
@@ -320,14 +303,53 @@ pub async fn void_intent(
     position: u16,
     begun: DateTime<Utc>,
 ) -> sqlx::Result<()> {
+    clear(db, target, position, Cleared::Refused { begun }).await
+}
+
+/// Reason for which an intent is cleared: nothing was published under it.
+#[derive(Clone, Copy)]
+enum Cleared {
+    /// The attempt with this fence looked the call up and did not find its post.
+    NotFound {
+        /// Fence of the attempt.
+        fence: i32,
+    },
+    /// The attempt with this fence found that the platform failed to process the post.
+    NotProcessed {
+        /// Fence of the attempt.
+        fence: i32,
+    },
+    /// The call returned without publishing anything.
+    Refused {
+        /// Time of the intent.
+        begun: DateTime<Utc>,
+    },
+}
+
+/// Clears the intent of a container that is not live. Does nothing if another attempt or another intent has begun since.
+async fn clear(db: impl PgExecutor<'_>, target: TargetId, position: u16, why: Cleared) -> sqlx::Result<()> {
+    let (fence, begun, is_prepared) = match why {
+        Cleared::NotFound { fence } => (Some(fence), None, true),
+        Cleared::NotProcessed { fence } => (Some(fence), None, false),
+        Cleared::Refused { begun } => (None, Some(begun), true),
+    };
     sqlx::query!(
         "update publications
          set commit_begun_at = null, commit_deadline = null, commit_ended_at = null, ambiguous_error_code = null,
-             accepted = false
-         where target_id = $1 and position = $2 and commit_begun_at = $3 and platform_id is null",
+             accepted = false,
+             -- A look-up can miss what is live; the answer of a call can't.
+             doubted_since = case when $3::integer is null then doubted_since
+               else coalesce(doubted_since, commit_begun_at) end,
+             is_restored = is_restored and $3::integer is null,
+             checkpoint = case when $5 then checkpoint else 'null' end
+         where target_id = $1 and position = $2 and platform_id is null
+           and ($3::integer is null or $3 = (select fence from targets where id = $1))
+           and ($4::timestamptz is null or commit_begun_at = $4)",
         target.0,
         position.cast_signed(),
-        begun
+        fence,
+        begun,
+        is_prepared
     )
     .execute(db)
     .await?;
