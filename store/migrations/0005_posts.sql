@@ -276,7 +276,7 @@ create view target_containers as
     c.media
   from targets t join containers c on c.post_id = t.post_id and c.variant = t.variant;
 
--- What is not live of each target: a target without a row has its whole thread.
+-- The containers of each target that are not live, whether a call was begun for them or not.
 create view open_containers as
   select c.target_id, c.position
   from target_containers c

@@ -517,11 +517,11 @@ pub async fn record_failure(
     let failed = sqlx::query_scalar!(
         r#"with part as (
              -- What is missing of a live target, as domain::Part names it.
-             select format('part %s of %s: ', 1 + min(c.position) filter (where p.platform_id is null), count(*)) as name
-             from targets t join target_containers c on c.target_id = t.id
-               left join publications p on p.target_id = t.id and p.position = c.position
+             select format('part %s of %s: ', 1 + min(c.position),
+               (select count(*) from target_containers where target_id = $1)) as name
+             from targets t join open_containers c on c.target_id = t.id
              where t.id = $1 and t.status = 'published'
-             having bool_or(p.platform_id is null)),
+             having count(*) > 0),
            failed as (
              update targets
              set status = case status when 'published' then status else 'failed' end,

@@ -47,18 +47,16 @@ pub(super) async fn mark_incomplete(
     let left_out: Vec<_> = left_out.filter(|part| part.is_left_out).collect();
     let parts = sqlx::query!(
         r#"select c.position as "position!", exists (
-             select from publications p
-             where p.target_id = $1 and p.position = c.position and p.platform_id is not null) as "is_live!"
+             select from open_containers o where o.target_id = $1 and o.position = c.position) as "is_open!"
            from target_containers c where c.target_id = $1 order by c.position"#,
         key.target.0
     )
     .fetch_all(&mut *tx)
     .await?;
     let count = u16::try_from(parts.len()).expect("a post has few containers");
-    let is_open = |position: &u16| left_out.iter().all(|part| part.position != *position);
-    let open: Vec<_> =
-        parts.iter().filter(|part| !part.is_live).map(|part| part.position.cast_unsigned()).collect();
-    let open: Vec<_> = open.into_iter().filter(is_open).collect();
+    let is_awaited = |position: &u16| left_out.iter().all(|part| part.position != *position);
+    let open = parts.iter().filter(|part| part.is_open).map(|part| part.position.cast_unsigned());
+    let open: Vec<_> = open.filter(is_awaited).collect();
     let message = match (why.code, open.first()) {
         (Some(_), Some(&position)) => Part { position, count }.name(&why.message),
         _ => why.message.clone().into_owned(),
