@@ -197,7 +197,7 @@ async fn roll_up(
         target_id: None,
         detail: json!({ "from": before, "to": after }),
     };
-    timeline::append(tx, owner, post, entry).await?;
+    timeline::append(&mut *tx, owner, post, entry).await?;
     if before.is_editable() && is_started {
         // Its workflow may be waiting for its time.
         outbox::push(tx, &Message::PostCanceled { post, owner }).await?;

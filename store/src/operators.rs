@@ -198,27 +198,23 @@ pub async fn end(
         return Ok(EndResult::Already(status));
     }
     let (owner, post) = (Owner { org: row.org_id.into(), mode: row.mode.0 }, PostId(post));
+    let key = TargetKey { owner, post, target, version: row.version };
     // From here on an attempt that is under way neither begins a publishing call nor ends the target.
     let in_doubt = sqlx::query_scalar!(
-        r#"with stopped as (
-             update targets set stop_reason = $2, fence = fence + 1, next_attempt_at = $3, freeze_id = null,
-               is_continuation = false, updated_at = $3
-             where id = $1 returning id),
-           logged as (
-             insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
-             values ($4, $5, $6, $1, $3, 'stop', 'An operator of the service ends it: ' || $2))
-           select exists (
-             select from publications p join stopped s on s.id = p.target_id
-             where p.commit_begun_at is not null and p.platform_id is null) as "in_doubt!""#,
+        r#"update targets set stop_reason = $2, fence = fence + 1, next_attempt_at = $3, freeze_id = null,
+             is_continuation = false, updated_at = $3
+           where id = $1
+           returning exists (
+             select from publications p
+             where p.target_id = $1 and p.commit_begun_at is not null and p.platform_id is null) as "in_doubt!""#,
         target.0,
         reason,
-        now,
-        owner.org.0,
-        owner.mode.as_str(),
-        post.0
+        now
     )
     .fetch_one(&mut *tx)
     .await?;
+    let message = format!("An operator of the service ends it: {reason}");
+    publishing::note(&mut *tx, key, "stop", &message, now).await?;
     let details = json!({ "post": post, "reason": reason, "may_be_live": may_be_live && in_doubt });
     let change = Change { action: Action::TargetStopped, object: target.0, details };
     audit::record(&mut tx, owner, by, now, change).await?;
@@ -233,7 +229,6 @@ pub async fn end(
     }
     let failure = Failure::new(ErrorCode::Stopped, message);
     let end = End::Dead { source: failure.code.source(), failure };
-    let key = TargetKey { owner, post, target, version: row.version };
     Ok(match publishing::settle(db, key, &end, None, now).await? {
         Settled::Ended(status) | Settled::Late(status) => {
             cancel_workflow(db, owner, post).await?;

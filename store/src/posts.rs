@@ -769,7 +769,7 @@ pub async fn delete(
     let detail = json!({ "from": before, "to": after, "withdrawn_targets": canceled });
     let detail = timeline::caused_by(request_id, detail);
     let entry = Entry { at: now, kind: kind.into(), message: message.into(), target_id: None, detail };
-    timeline::append(&mut tx, owner, id, entry).await?;
+    timeline::append(&mut *tx, owner, id, entry).await?;
     // One that publishes already finds its targets canceled, but may wait for the time that one of them had of its own.
     if may_have_workflow && (before.is_editable() || canceled > 0) {
         outbox::push(&mut tx, &Message::PostCanceled { post: id, owner }).await?;

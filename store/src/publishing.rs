@@ -678,26 +678,29 @@ pub(crate) async fn retry_now_in(
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
     let retried = sqlx::query!(
-        "with retried as (
-           update targets set next_attempt_at = $5, look_at = null, updated_at = $5
-           where id = $1 and post_id = $2 and org_id = $3 and mode = $4
-             and (status = 'failed' or status = 'queued' and error_code is not null
-                  or status = 'published' and next_attempt_at is not null)
-           returning id)
-         insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
-         select $3, $4, $2, id, $5, 'retry', 'The next attempt is brought forward to now', $6 from retried",
+        "update targets set next_attempt_at = $5, look_at = null, updated_at = $5
+         where id = $1 and post_id = $2 and org_id = $3 and mode = $4
+           and (status = 'failed' or status = 'queued' and error_code is not null
+                or status = 'published' and next_attempt_at is not null)",
         target.0,
         post.0,
         owner.org.0,
         owner.mode.as_str(),
-        now,
-        timeline::caused_by(request_id, json!({}))
+        now
     )
     .execute(&mut *tx)
     .await?;
     if retried.rows_affected() == 0 {
         return Ok(false);
     }
+    let entry = timeline::Entry {
+        at: now,
+        kind: "retry".to_owned(),
+        message: "The next attempt is brought forward to now".to_owned(),
+        target_id: Some(target),
+        detail: timeline::caused_by(request_id, json!({})),
+    };
+    timeline::append(&mut *tx, owner, post, entry).await?;
     outbox::push(&mut *tx, &Message::RetryTarget { target, post, owner }).await?;
     Ok(true)
 }
@@ -820,18 +823,12 @@ pub async fn note(
     message: &str,
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
-    sqlx::query!(
-        "insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
-         values ($1, $2, $3, $4, $5, $6, $7)",
-        key.owner.org.0,
-        key.owner.mode.as_str(),
-        key.post.0,
-        key.target.0,
-        now,
-        kind,
-        message
-    )
-    .execute(db)
-    .await?;
-    Ok(())
+    let entry = timeline::Entry {
+        at: now,
+        kind: kind.to_owned(),
+        message: message.to_owned(),
+        target_id: Some(key.target),
+        detail: json!({}),
+    };
+    timeline::append(db, key.owner, key.post, entry).await
 }

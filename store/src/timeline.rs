@@ -10,7 +10,7 @@ use crate::{
 use chrono::{DateTime, Utc};
 use domain::{Owner, PostId, TargetId};
 use serde_json::Value;
-use sqlx::{PgConnection, PgPool};
+use sqlx::{PgConnection, PgExecutor, PgPool};
 
 /// An entry of a timeline.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,8 +35,9 @@ pub(crate) fn caused_by(request_id: Option<&str>, mut detail: Value) -> Value {
     detail
 }
 
-/// Appends an entry to a post's timeline in the current transaction.
-pub async fn append(tx: &mut PgConnection, owner: Owner, post: PostId, entry: Entry) -> sqlx::Result<()> {
+/// Appends an entry to a post's timeline. A statement that is a transaction by itself, or whose rows decide about its
+/// entries, inserts them itself.
+pub async fn append(db: impl PgExecutor<'_>, owner: Owner, post: PostId, entry: Entry) -> sqlx::Result<()> {
     sqlx::query!(
         "insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
          values ($1, $2, $3, $4, $5, $6, $7, $8)",
@@ -49,7 +50,7 @@ pub async fn append(tx: &mut PgConnection, owner: Owner, post: PostId, entry: En
         entry.message,
         entry.detail
     )
-    .execute(tx)
+    .execute(db)
     .await?;
     Ok(())
 }

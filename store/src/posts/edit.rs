@@ -218,7 +218,7 @@ async fn apply(
     });
     let detail = timeline::caused_by(edit.request_id.as_deref(), detail);
     let entry = Entry { at: now, kind: "edited".into(), message, target_id: None, detail };
-    timeline::append(&mut tx, owner, id, entry).await?;
+    timeline::append(&mut *tx, owner, id, entry).await?;
     let post = super::read(&mut tx, owner, id).await?;
     // The workflow of a target of the earlier version ends; the post's workflow waits for that before it goes on.
     let woken: Vec<_> =

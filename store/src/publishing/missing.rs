@@ -71,31 +71,27 @@ pub(super) async fn mark_incomplete(
         None => format!("The rest of the thread was given up: {message}"),
     };
     sqlx::query!(
-        "with target as (
-           update targets
-           set error_code = case when $10 then $2 else error_code end,
-               error_message = case when $10 then $3 else error_message end,
-               error_source = case when $10 then $4 else error_source end,
-               missing = case when $10 then $11 else missing end,
-               next_attempt_at = null, processing_since = null, is_continuation = false, fence = fence + 1,
-               wait_reason = null, wait_since = null, wait_until = null, look_at = null, updated_at = $5
-           where id = $1)
-         insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
-         select $6, $7, $8, $1, $5, 'incomplete', $9 where $10",
+        "update targets
+         set error_code = case when $6 then $2 else error_code end,
+             error_message = case when $6 then $3 else error_message end,
+             error_source = case when $6 then $4 else error_source end,
+             missing = case when $6 then $7 else missing end,
+             next_attempt_at = null, processing_since = null, is_continuation = false, fence = fence + 1,
+             wait_reason = null, wait_since = null, wait_until = null, look_at = null, updated_at = $5
+         where id = $1",
         key.target.0,
         why.code.map(|code| code.to_string()),
         message,
         why.source.as_str(),
         now,
-        key.owner.org.0,
-        key.owner.mode.as_str(),
-        key.post.0,
-        told,
         is_missing,
         Json(&missing) as _
     )
     .execute(&mut *tx)
     .await?;
+    if is_missing {
+        note(&mut *tx, key, "incomplete", &told, now).await?;
+    }
     Ok(missing)
 }
 

@@ -3,7 +3,7 @@
 //! [`domain::publishing::wait()`] decides how long. The next look is in the row as well as the end, and the sweeper finds a
 //! target by it whose workflow is gone. [`Look`] is made by what has written it only.
 
-use super::{Attempt, TargetKey};
+use super::{Attempt, TargetKey, note};
 use chrono::{DateTime, Utc};
 use domain::{
     Then, Wait, WaitReason,
@@ -108,24 +108,21 @@ pub(super) async fn wait_before(
     now: DateTime<Utc>,
 ) -> sqlx::Result<Look> {
     sqlx::query!(
-        "with waiting as (
-           update targets
-           set wait_reason = $2, wait_since = $3, wait_until = $4, look_at = $5::timestamptz + make_interval(secs => $6)
-           where id = $1
-           returning id, post_id, org_id, mode)
-         insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
-         select org_id, mode, post_id, id, $5, 'waiting', $7 from waiting where $8",
+        "update targets
+         set wait_reason = $2, wait_since = $3, wait_until = $4, look_at = $5::timestamptz + make_interval(secs => $6)
+         where id = $1",
         key.target.0,
         wait.reason.as_str(),
         wait.since,
         wait.until,
         now,
-        wait.look_after.as_secs_f64(),
-        message,
-        wait.is_new
+        wait.look_after.as_secs_f64()
     )
-    .execute(tx)
+    .execute(&mut *tx)
     .await?;
+    if wait.is_new {
+        note(tx, key, "waiting", message, now).await?;
+    }
     Ok(Look { pause: wait.look_after, is_new: wait.is_new })
 }
 
