@@ -284,6 +284,12 @@ create view open_containers as
     select from publications p
     where p.target_id = c.target_id and p.position = c.position and p.platform_id is not null);
 
+-- The intents whose call has no known result: its post may be live.
+create view open_intents as
+  select target_id, position, commit_ended_at, commit_deadline, accepted
+  from publications
+  where commit_begun_at is not null and platform_id is null;
+
 -- The media of each post, in any variant. The condition is that of the index.
 create view post_media as
   select post_id, media from containers where media <> '[]';

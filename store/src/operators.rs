@@ -52,9 +52,7 @@ async fn find(db: &PgPool, id: Uuid) -> sqlx::Result<Vec<Found>> {
     let rows = sqlx::query!(
         r#"select t.id, t.post_id, t.org_id, t.mode as "mode: Parsed<Mode>", t.status as "status: Parsed<TargetStatus>",
              exists (select from open_freezes(t.platform, t.account_id, t.org_id, t.mode))
-             and not exists (
-               select from publications u
-               where u.target_id = t.id and u.commit_begun_at is not null and u.platform_id is null) as "is_frozen!"
+             and not exists (select from open_intents i where i.target_id = t.id) as "is_frozen!"
            from targets t join posts p on p.id = t.post_id
            where (t.id = $1 or t.post_id = $1) and p.deleted_at is null order by t.id"#,
         id
@@ -204,9 +202,7 @@ pub async fn end(
         r#"update targets set stop_reason = $2, fence = fence + 1, next_attempt_at = $3, freeze_id = null,
              is_continuation = false, updated_at = $3
            where id = $1
-           returning exists (
-             select from publications p
-             where p.target_id = $1 and p.commit_begun_at is not null and p.platform_id is null) as "in_doubt!""#,
+           returning exists (select from open_intents i where i.target_id = $1) as "in_doubt!""#,
         target.0,
         reason,
         now

@@ -784,8 +784,7 @@ pub async fn target_state(db: &PgPool, key: TargetKey) -> sqlx::Result<Option<Ta
     let row = sqlx::query!(
         r#"select t.status as "status: Parsed<TargetStatus>", t.attempts - t.free_attempts as "spent!",
              t.error_code as "error_code: Parsed<ErrorCode>", t.error_message,
-             exists (select from publications p where p.target_id = t.id and p.commit_begun_at is not null
-                     and p.platform_id is null) as "in_doubt!"
+             exists (select from open_intents i where i.target_id = t.id) as "in_doubt!"
            from targets t where t.id = $1 and t.org_id = $2 and t.mode = $3"#,
         key.target.0,
         key.owner.org.0,

@@ -208,8 +208,7 @@ async fn targets(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
              coalesce(t.scheduled_at, p.scheduled_at, p.created_at) as "due!",
              coalesce(greatest(t.next_attempt_at, t.look_at), greatest(t.scheduled_at, p.scheduled_at, t.updated_at))
                < now() - make_interval(secs => $1) as "is_overdue!",
-             exists (select from publications u where u.target_id = t.id and u.commit_begun_at is not null
-                     and u.platform_id is null) as "in_doubt!"
+             exists (select from open_intents i where i.target_id = t.id) as "in_doubt!"
            from open join targets t on t.id = open.id join posts p on p.id = t.post_id
            order by "due!" limit $5"#,
         filter.patience.as_secs_f64(),
@@ -278,8 +277,7 @@ pub async fn may_be_live(db: &PgPool, filter: &Filter, since: TimeDelta) -> sqlx
            where t.status = 'dead' and t.updated_at > now() - make_interval(secs => $1)
              and ($2::uuid is null or t.org_id = $2) and ($3::text is null or t.platform = $3)
              and ($4::text is null or t.error_code = $4) and ($6::uuid is null or t.account_id = $6)
-             and exists (select from publications u where u.target_id = t.id and u.commit_begun_at is not null
-                         and u.platform_id is null)
+             and exists (select from open_intents i where i.target_id = t.id)
            order by t.updated_at desc limit $5"#,
         since.num_seconds() as f64,
         filter.org(),

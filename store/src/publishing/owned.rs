@@ -71,11 +71,10 @@ pub async fn adopt(
                  select from publications o where o.account_id = t.account_id and o.platform_id = $3)
                and not exists (
                  select from targets ot
-                 join publications o on o.target_id = ot.id
+                 join open_intents o on o.target_id = ot.id
                  join target_containers oc on oc.target_id = ot.id and oc.position = o.position
                  join target_containers c on c.target_id = t.id and c.position = p.position
                  where ot.account_id = t.account_id and ot.id <> t.id and oc.content = c.content
-                   and o.commit_begun_at is not null and o.platform_id is null
                    and (ot.status in ('pending', 'queued', 'failed')
                      or ot.status = 'published' and ot.next_attempt_at is not null)
                    and (o.accepted or p.accepted or not $4
