@@ -17,8 +17,8 @@ use crate::{
         validate::{Null, Rules},
     },
     posts::{
-        checks, overrides,
-        settings::{self, Defaults},
+        body::{Defaults, check_size, unknown_members},
+        checks, settings,
     },
     types::{
         deleted::DeletedResource,
@@ -280,8 +280,8 @@ pub struct NewProfile {
 impl Rules for NewProfile {
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
         time_zone::check(body, "timezone", issues);
-        settings::check_size(body, "default_config", issues);
-        issues.extend(unknown::issues(&overrides::unknown(body, "default_config"), false));
+        check_size(body, "default_config", issues);
+        issues.extend(unknown::issues(&unknown_members(body, "default_config"), false));
     }
 }
 
@@ -312,8 +312,8 @@ impl Rules for ProfilePatch {
 
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
         time_zone::check(body, "timezone", issues);
-        settings::check_size(body, "default_config", issues);
-        issues.extend(unknown::issues(&overrides::unknown(body, "default_config"), false));
+        check_size(body, "default_config", issues);
+        issues.extend(unknown::issues(&unknown_members(body, "default_config"), false));
     }
 }
 

@@ -25,8 +25,9 @@ use crate::{
     media,
     openapi::validate::Rules,
     posts::{
-        self, checks,
-        create::{self, NewMedia, NewText},
+        self,
+        body::{NewMedia, NewText},
+        checks, create,
         validate::{self, Proposal, Verdict},
     },
     types::{enum_string::EnumString, timestamp::Timestamp},

@@ -568,7 +568,7 @@ mod tests {
         few: Option<Vec<EnumString<Platform>>>,
         #[oai(validator(max_properties = 3))]
         map: Option<std::collections::BTreeMap<String, Value>>,
-        config: Option<crate::posts::settings::Config>,
+        config: Option<crate::posts::body::Config>,
     }
 
     fn large(value: Value) -> Vec<Value> {

@@ -6,10 +6,9 @@ use crate::{
         problem::{Code, Issue, Problem, Segment},
     },
     posts::{
-        create::{NewMedia, NewText},
+        body::{NewMedia, NewText, SourcePaths},
         imports::Imports,
         overrides::{Content, Variant},
-        settings::{Config, TopLevel},
     },
 };
 use domain::{AccountId, Media, PostId};
@@ -18,21 +17,12 @@ use platforms::{
     check::{self, AccountKind, ContainerContent, Severity},
 };
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use store::{
     media::{self as assets, Media as Asset},
     posts::{Attachment, Container},
 };
 use uuid::Uuid;
-
-/// Where the checked values were in the request, for the paths of issues.
-#[derive(Default)]
-pub struct SourcePaths {
-    /// True if the text was in `content`, not in `containers`.
-    is_single: bool,
-    /// Platforms whose settings were at the top level, not under `config`.
-    top_level: BTreeSet<String>,
-}
 
 /// An error or warning of a platform.
 pub struct Finding {
@@ -284,35 +274,6 @@ pub fn reject_errors(findings: Vec<Finding>) -> Result<(), Problem> {
     Err(Problem::new(Code::ContentRejected, detail).with_issues(issues))
 }
 
-impl SourcePaths {
-    /// Records where a request had its values; a block under `config` replaces one at the top level.
-    pub fn of(is_single: bool, top_level: &TopLevel, config: &Config) -> Self {
-        let wins = |platform: &&str| config.platforms().all(|other| other != *platform);
-        Self { is_single, top_level: top_level.platforms().filter(wins).map(str::to_owned).collect() }
-    }
-
-    /// Leads the paths of a problem's issues to where the caller wrote the values.
-    pub(crate) fn lead(&self, mut problem: Problem) -> Problem {
-        for issue in &mut problem.issues {
-            issue.path = self.path(std::mem::take(&mut issue.path));
-        }
-        problem
-    }
-
-    /// Leads a path to where the caller wrote the value.
-    pub(crate) fn path(&self, path: Vec<Segment>) -> Vec<Segment> {
-        match &path[..] {
-            [Segment::Key(key), _, rest @ ..] if self.is_single && key == "containers" => rest.to_vec(),
-            [Segment::Key(key), Segment::Key(platform), ..]
-                if key == "config" && self.top_level.contains(platform) =>
-            {
-                path[1..].to_vec()
-            }
-            _ => path,
-        }
-    }
-}
-
 /// Converts a part of a path of the platforms' issues.
 pub(crate) fn segment(part: &Value) -> Segment {
     match part {
@@ -345,21 +306,5 @@ mod tests {
         let visibility = ("setting_not_used".to_owned(), Some(json!("visibility")));
         assert_eq!(told(None), std::slice::from_ref(&unchecked));
         assert_eq!(told(Some("visibility")), [visibility, unchecked]);
-    }
-
-    #[test]
-    fn a_path_leads_to_where_the_caller_wrote_it() {
-        let path = |is_single, path: Value| {
-            let source = SourcePaths { is_single, top_level: ["tiktok".to_owned()].into() };
-            let path: Vec<Value> = serde_json::from_value(path).unwrap();
-            source.path(path.iter().map(segment).collect())
-        };
-        assert_eq!(path(true, json!(["containers", 0, "content"])), ["content".into()]);
-        assert_eq!(
-            path(false, json!(["containers", 0, "content"])),
-            ["containers".into(), 0.into(), "content".into()]
-        );
-        assert_eq!(path(true, json!(["config", "tiktok", "a"])), ["tiktok".into(), "a".into()]);
-        assert_eq!(path(true, json!(["config", "x", "a"])), ["config".into(), "x".into(), "a".into()]);
     }
 }

@@ -8,19 +8,20 @@ use crate::{
     http::{
         caller::Call,
         headers::{self, Header},
-        problem::{Code, Issue, MAX_ISSUES, Problem, Segment},
+        problem::{Code, Issue, Problem, Segment},
     },
     media,
     openapi::validate::{Rules, Schema},
     posts::{
-        checks::{self, Assets, Finding, SourcePaths},
+        body::{self, Config, NewText, SourcePaths, TopLevel},
+        checks::{self, Assets, Finding},
         imports::Imports,
         overrides::{self, Plan, Variant},
         replying::Parent,
-        settings::{self, Config, TopLevel},
+        settings,
     },
     slots,
-    types::{bounded_string::Text, metadata, time_zone, timestamp::Timestamp, url::Link},
+    types::{bounded_string::Text, metadata, timestamp::Timestamp},
 };
 use chrono::{DateTime, Utc};
 use domain::PostId;
@@ -82,39 +83,11 @@ pub struct NewPost {
     pub blocks: TopLevel,
 }
 
-/// A text with media: the main post or a reply.
-#[derive(Clone, Debug, Object)]
-#[oai(rename = "NewContainer")]
-pub struct NewText {
-    /// Text; may be empty if there are media.
-    #[oai(validator(max_length = 100000))]
-    pub content: String,
-    /// Media published with the text, in order.
-    #[oai(default, validator(max_items = 100))]
-    pub media: Vec<NewMedia>,
-}
-
-/// A media asset of a container: one that exists, by its id, or a file to fetch, by its address.
-#[derive(Clone, Debug, Object)]
-#[oai(rename = "NewContainerMedia")]
-pub struct NewMedia {
-    /// Id of a media asset.
-    #[oai(validator(max_length = 255))]
-    pub id: Option<String>,
-    /// `https` URL on the public internet, of a file that becomes a media asset of its own. Targets wait until it has
-    /// been fetched.
-    #[oai(validator(max_length = 8192))]
-    pub url: Option<Link>,
-    /// Alt text.
-    #[oai(validator(max_length = 5000))]
-    pub alt_text: Option<String>,
-}
-
 impl Rules for NewPost {
     const REFUSES_SLIPS: bool = true;
 
     fn homes() -> Vec<(&'static str, Arc<Schema>)> {
-        vec![("containers", Schema::of::<NewText>())]
+        body::homes()
     }
 
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
@@ -125,62 +98,7 @@ impl Rules for NewPost {
         if !given("content") && !given("containers") {
             issues.push(Issue::custom(["content"], "One of content and containers is required"));
         }
-        check_combinations(body, issues);
-    }
-}
-
-/// Reports fields that exclude each other, in a new post or an edit.
-pub(crate) fn check_combinations(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
-    let given = |key: &str| body.get(key).filter(|value| !value.is_null());
-    if given("content").is_some() && given("containers").is_some() {
-        issues.push(Issue::custom(["containers"], "Only one of content and containers can be given"));
-    }
-    if let Some(containers) = given("containers") {
-        check_media(containers, &["containers".into()], issues);
-    }
-    let containers = given("containers").and_then(Value::as_array).into_iter().flatten();
-    for (index, container) in containers.take(MAX_ISSUES).enumerate() {
-        let has_media = container["media"].as_array().is_some_and(|media| !media.is_empty());
-        if container["content"] == "" && !has_media {
-            let path = [Segment::from("containers"), index.into(), "content".into()];
-            let message = "String must contain at least 1 character(s) where there is no media";
-            let issue = Issue::new(path, "too_small", message);
-            issues.push(issue.with("minimum", 1).with("type", "string").with("inclusive", true));
-        }
-    }
-    if given(QUEUED_FROM_ACCOUNT).is_some() {
-        let path = [QUEUED_FROM_ACCOUNT];
-        if given("scheduled_at").is_some() {
-            issues.push(Issue::custom(path, "Can't be combined with scheduled_at"));
-        }
-        if given("is_draft") == Some(&Value::Bool(true)) {
-            issues.push(Issue::custom(path, "Can't be combined with is_draft"));
-        }
-    }
-    time_zone::check(body, "queue_timezone", issues);
-    settings::check_size(body, "config", issues);
-    overrides::check(body, "config", issues);
-    metadata::check(body, "metadata", issues);
-}
-
-/// Reports media of containers that do not have one of `id` and `url`.
-pub(crate) fn check_media(containers: &Value, path: &[Segment], issues: &mut Vec<Issue>) {
-    for (index, container) in containers.as_array().into_iter().flatten().enumerate() {
-        let path = [path, &[index.into(), "media".into()]].concat();
-        check_sources(&container["media"], &path, issues);
-    }
-}
-
-/// Reports items of a list of media that do not have one of `id` and `url`.
-pub(crate) fn check_sources(media: &Value, path: &[Segment], issues: &mut Vec<Issue>) {
-    let items = media.as_array().into_iter().flatten().take(MAX_ISSUES).enumerate();
-    for (index, item) in items.filter(|(_, item)| item.is_object()) {
-        let at = |member: &str| [path, &[index.into(), member.into()]].concat();
-        match (item["id"].is_null(), item["url"].is_null()) {
-            (true, true) => issues.push(Issue::wrong_type(&at("id"), "string", "undefined")),
-            (false, false) => issues.push(Issue::custom(at("url"), "Can't be combined with id")),
-            _ => {}
-        }
+        body::check_combinations(body, issues);
     }
 }
 

@@ -14,13 +14,14 @@ use crate::{
     openapi::validate::{Null, Rules, Schema},
     posts::{
         self,
-        checks::{self, Assets, SourcePaths},
-        create::{self, NewPost, NewText},
+        body::{self, Config, NewText, SourcePaths, TopLevel},
+        checks::{self, Assets},
+        create,
         imports::Imports,
         missing,
         overrides::{self, Plan},
         replying::{Parent, REPLY_TO},
-        settings::{self, Config, TopLevel},
+        settings,
     },
     slots,
     types::{
@@ -93,11 +94,11 @@ impl Rules for EditPost {
     const REFUSES_SLIPS: bool = true;
 
     fn homes() -> Vec<(&'static str, Arc<Schema>)> {
-        NewPost::homes()
+        body::homes()
     }
 
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
-        create::check_combinations(body, issues);
+        body::check_combinations(body, issues);
     }
 }
 

@@ -14,8 +14,8 @@ use crate::{
     openapi::validate::Rules,
     posts::{
         self,
+        body::{NewMedia, SourcePaths},
         checks::{self, Assets, Finding},
-        create::NewMedia,
         imports::Imports,
         overrides::{Content, Variant},
         unpublish::refused,
@@ -301,7 +301,7 @@ async fn rewrite(
             known.clone_from(found);
         }
     }
-    let findings = checks::check(&[after.variant(account, &media)], &checks::SourcePaths::default());
+    let findings = checks::check(&[after.variant(account, &media)], &SourcePaths::default());
     let about = |finding: &Finding| match finding.issue.path.as_slice() {
         [containers, Segment::Index(position), ..] if *containers == "containers".into() => {
             texts.keys().any(|changed| u64::from(*changed) == *position)
@@ -392,7 +392,7 @@ fn changed(before: &Live, texts: &BTreeMap<u16, String>, settings: &Map<String, 
 /// Checks the content after the edit as on creation. What was wrong before is not the edit's, such as a medium that was
 /// deleted since.
 fn check([before, after]: [Variant; 2], replies: &[EditReply]) -> Result<(), Problem> {
-    let find = |variant: Variant| checks::check(&[variant], &checks::SourcePaths::default());
+    let find = |variant: Variant| checks::check(&[variant], &SourcePaths::default());
     let known: BTreeSet<_> = find(before).into_iter().map(|finding| format!("{:?}", finding.issue)).collect();
     let mut findings = find(after);
     findings.retain(|finding| !known.contains(&format!("{:?}", finding.issue)));

@@ -2,6 +2,7 @@
 
 pub mod analytics;
 pub mod batch;
+pub mod body;
 pub mod checks;
 pub mod create;
 pub mod edit;

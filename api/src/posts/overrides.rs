@@ -5,17 +5,10 @@
 
 use crate::{
     accounts::resolve::QUEUED_FROM_ACCOUNT,
-    http::{
-        body,
-        problem::{Code, Issue, Problem, Segment},
-    },
-    openapi::{
-        unknown::{self, Unknown},
-        validate::Rules,
-    },
+    http::problem::{Code, Issue, Problem, Segment},
     posts::{
+        body::{NewMedia, Overrides},
         checks::Assets,
-        create::{self, NewMedia, NewText},
         imports::Imports,
     },
     types::timestamp::Timestamp,
@@ -23,11 +16,9 @@ use crate::{
 use chrono::{DateTime, Utc};
 use domain::{
     AccountId, Media,
-    json::type_name,
-    overrides::{self, ACCOUNTS, MEMBERS, MEMBERS_OF_ACCOUNT},
+    overrides::{self, ACCOUNTS},
 };
-use poem_openapi::{Object, types::ParseFromJSON};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -38,148 +29,8 @@ use store::{
 };
 use uuid::Uuid;
 
-/// Maximum number of accounts with overrides in a block.
-pub(crate) const MAX_ACCOUNTS: usize = 100;
-
 /// Maximum length of the text of all variants of a post, in bytes.
 const MAX_TEXT_BYTES: usize = 4 << 20;
-
-/// What a platform's block, or one of its accounts, replaces of the post.
-#[derive(Clone, Debug, Default, Object)]
-pub struct Overrides {
-    /// Text of the main container; replies stay.
-    #[oai(validator(max_length = 100000))]
-    pub content: Option<String>,
-    /// Media of the main container, in order; an empty list for none.
-    #[oai(validator(max_items = 100))]
-    pub media: Option<Vec<NewMedia>>,
-    /// The main post and its replies, in order; replaces all containers and their media.
-    #[oai(validator(min_items = 1, max_items = 10))]
-    pub containers: Option<Vec<NewText>>,
-    /// Time to publish, in ISO 8601, UTC without an offset; not before the post's.
-    pub scheduled_at: Option<Timestamp>,
-}
-
-impl Rules for Overrides {
-    const REFUSES_SLIPS: bool = true;
-
-    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
-        let given = |key: &str| body.get(key).is_some_and(|value| !value.is_null());
-        for other in ["content", "media"].into_iter().filter(|other| given("containers") && given(other)) {
-            issues.push(Issue::custom(["containers"], format!("Can't be combined with {other}")));
-        }
-        for (name, member) in body {
-            match name.as_str() {
-                "media" => create::check_sources(member, &["media".into()], issues),
-                "containers" => create::check_media(member, &["containers".into()], issues),
-                _ => {}
-            }
-        }
-    }
-}
-
-impl Overrides {
-    /// Reads the overrides among the members of a block that was checked before it was stored.
-    fn read(block: &Value) -> Result<Self, String> {
-        Self::parse_from_json(Some(own_members(block))).map_err(poem_openapi::types::ParseError::into_message)
-    }
-
-    /// Returns all media that are named.
-    fn media(&self) -> impl Iterator<Item = &NewMedia> {
-        let texts = self.containers.iter().flatten().flat_map(|text| &text.media);
-        self.media.iter().flatten().chain(texts)
-    }
-
-    fn has_content(&self) -> bool {
-        self.content.is_some() || self.media.is_some() || self.containers.is_some()
-    }
-}
-
-/// The overrides of a block, without its settings and without those of single accounts.
-fn own_members(block: &Value) -> Value {
-    let is_own = |(name, _): &(&String, &Value)| MEMBERS_OF_ACCOUNT.contains(&name.as_str());
-    let own = block.as_object().into_iter().flatten().filter(is_own);
-    Value::Object(own.map(|(name, value)| (name.clone(), value.clone())).collect())
-}
-
-/// Reports overrides that can't be read, and names that resemble those of overrides or settings, in the blocks at the
-/// top level and under `member`.
-pub(crate) fn check(body: &Map<String, Value>, member: &str, issues: &mut Vec<Issue>) {
-    for (_, path, block) in blocks(body, member) {
-        check_block(block, &path, issues);
-    }
-    issues.extend(unknown::issues(&unknown(body, member), false));
-}
-
-/// The blocks of the platforms at the top level and under `member`, with the platforms' ids and the blocks' paths.
-fn blocks<'a>(
-    body: &'a Map<String, Value>,
-    member: &'a str,
-) -> impl Iterator<Item = (&'static str, Vec<Segment>, &'a Value)> {
-    platforms::IDS.into_iter().flat_map(move |id| {
-        let top_level = body.get(id).map(|block| (id, vec![Segment::from(id)], block));
-        let nested = body.get(member).and_then(|blocks| blocks.get(id));
-        let nested = nested.map(|block| (id, vec![Segment::from(member), id.into()], block));
-        top_level.into_iter().chain(nested)
-    })
-}
-
-/// Returns the members of blocks that are neither overrides nor settings of their platform.
-pub(crate) fn unknown(body: &Map<String, Value>, member: &str) -> Vec<Unknown> {
-    let (of_block, of_account): (&[&str], &[&str]) = (&MEMBERS, &MEMBERS_OF_ACCOUNT);
-    let mut found = Vec::new();
-    for (id, path, block) in blocks(body, member) {
-        let (Some(platform), Value::Object(block)) = (platforms::get(id), block) else { continue };
-        let schema = platforms::check::schema(platform);
-        let settings =
-            || schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str());
-        let accounts = block.get(ACCOUNTS).and_then(Value::as_object).into_iter().flatten();
-        let accounts = accounts.filter_map(|(key, own)| {
-            let path = [&path[..], &[ACCOUNTS.into(), key.as_str().into()]].concat();
-            Some((path, own.as_object()?, of_account))
-        });
-        for (path, block, members) in std::iter::once((path.clone(), block, of_block)).chain(accounts) {
-            if unknown::is_full(&found) {
-                return found;
-            }
-            let known: Vec<_> = settings().chain(members.iter().copied()).collect();
-            let all = unknown::beside(block, &known).into_iter().chain(unknown::below(block, &schema));
-            found.extend(all.map(|unknown| unknown.under(&path)));
-        }
-    }
-    found
-}
-
-fn check_block(block: &Value, path: &[Segment], issues: &mut Vec<Issue>) {
-    let report = |value: &Value, path: &[Segment]| {
-        let found = body::check::<Overrides>(&own_members(value)).into_iter();
-        found.map(|issue| issue.under(path)).collect::<Vec<_>>()
-    };
-    issues.extend(report(block, path));
-    match block.get(ACCOUNTS) {
-        None | Some(Value::Null) => {}
-        Some(Value::Object(accounts)) => {
-            for (key, block) in accounts.iter().take(MAX_ACCOUNTS) {
-                let path = [path, &[ACCOUNTS.into(), key.as_str().into()]].concat();
-                if block.is_object() {
-                    issues.extend(report(block, &path));
-                } else {
-                    issues.push(Issue::wrong_type(&path, "object", type_name(block)));
-                }
-            }
-            if accounts.len() > MAX_ACCOUNTS {
-                let message = format!("Object must contain at most {MAX_ACCOUNTS} key(s)");
-                let issue = Issue::new([path, &[ACCOUNTS.into()]].concat(), "too_big", message);
-                let issue = issue.with("maximum", MAX_ACCOUNTS);
-                issues.push(issue.with("type", "object").with("inclusive", true));
-            }
-        }
-        Some(other) => {
-            let path = [path, &[ACCOUNTS.into()]].concat();
-            issues.push(Issue::wrong_type(&path, "object", type_name(other)));
-        }
-    }
-}
 
 /// The overrides of a post.
 #[derive(Debug, Default)]

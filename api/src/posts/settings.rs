@@ -1,66 +1,30 @@
-//! Platform-specific settings of a post, one block per platform.
+//! Platform-specific settings of a post, one block per platform: the request's, completed with those of the accounts'
+//! profiles.
 //!
-//! A block is either under `config` or at the top level of the body. Platform ids come from `platforms`. A
-//! block's content is validated against the platform's schema once the accounts are resolved.
+//! Their schemas in the document are those that validation uses and `capabilities` returns.
 
 use crate::{
     http::{
         caller::Call,
         problem::{Issue, Problem},
     },
-    openapi::validate::{NEVER, limit_size},
-    posts::overrides::{self, MAX_ACCOUNTS, Overrides},
-    types::scalar::scalar,
+    openapi::validate::limit_size,
+    posts::{
+        body::{Config, Defaults, MAX_ACCOUNTS, MAX_BLOCK_BYTES, MAX_BLOCK_KEYS, Overrides, TopLevel},
+        overrides,
+    },
 };
 use domain::{
     AccountId,
     overrides::{ACCOUNTS, MEMBERS},
 };
-use poem_openapi::{
-    registry::{MetaSchema, MetaSchemaRef, Registry},
-    types::Type,
-};
+use poem_openapi::{registry::Registry, types::Type};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use store::{accounts::Account, profiles};
 
-/// Maximum size of a platform's block as JSON, in bytes.
-const MAX_BLOCK_BYTES: usize = 64 << 10;
 /// Maximum size of a block with the settings of profiles, in bytes of JSON.
 const MAX_COMPLETED_BYTES: usize = 4 * MAX_BLOCK_BYTES;
-/// Maximum number of keys in a platform's block.
-const MAX_BLOCK_KEYS: usize = 200;
-
-/// Reports blocks that are too large, both at the top level and under `member`.
-pub(crate) fn check_size(body: &Map<String, Value>, member: &str, issues: &mut Vec<Issue>) {
-    for id in platforms::IDS {
-        if let Some(block) = body.get(id) {
-            limit_size(block, MAX_BLOCK_BYTES, [id], issues);
-        }
-        if let Some(block) = body.get(member).and_then(|blocks| blocks.get(id)) {
-            limit_size(block, MAX_BLOCK_BYTES, [member, id], issues);
-        }
-    }
-}
-
-/// Blocks by platform. A closed set, under `config`, allows no other keys; an open set, at the top level, is
-/// mixed with the body's other fields. The blocks of a post hold overrides besides settings.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Blocks<const CLOSED: bool, const OF_POST: bool = true>(Map<String, Value>);
-
-/// The blocks under `config`.
-pub type Config = Blocks<true>;
-/// The blocks at the top level.
-pub type TopLevel = Blocks<false>;
-/// The blocks of a profile, which are settings only.
-pub type Defaults = Blocks<true, false>;
-
-impl<const CLOSED: bool, const OF_POST: bool> Blocks<CLOSED, OF_POST> {
-    /// Platforms that have a block.
-    pub fn platforms(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
-    }
-}
 
 /// Completes the settings of a request, which has overrides by the accounts' ids, with those of the profiles of a post's
 /// accounts; a post that `is_reply`, with those that concern replies.
@@ -178,48 +142,6 @@ fn object(value: &mut Value) -> &mut Map<String, Value> {
 fn fill(block: &mut Map<String, Value>, members: Vec<(&String, &Value)>) {
     for (key, value) in members {
         block.entry(key.clone()).or_insert_with(|| value.clone());
-    }
-}
-
-impl<const CLOSED: bool, const OF_POST: bool> Blocks<CLOSED, OF_POST> {
-    const NAME: &str = match (CLOSED, OF_POST) {
-        (true, true) => "PlatformConfig",
-        (false, _) => "PlatformBlocks",
-        (true, false) => "PlatformDefaults",
-    };
-}
-
-scalar! {
-    [const CLOSED: bool, const OF_POST: bool] Blocks<CLOSED, OF_POST> {
-        name: Self::NAME,
-        schema: MetaSchemaRef::Reference(Self::NAME.to_owned()),
-        register: |registry| {
-            let block = || MetaSchema {
-                description: Some(
-                    "Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema",
-                ),
-                additional_properties: Some(Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::ANY)))),
-                max_properties: Some(MAX_BLOCK_KEYS),
-                ..MetaSchema::new("object")
-            };
-            let closed = || Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::new(NEVER))));
-            registry.create_schema::<Self, _>(Self::NAME.to_owned(), |_| MetaSchema {
-                description: Some("Settings by platform"),
-                properties: platforms::IDS.map(|id| (id, MetaSchemaRef::Inline(Box::new(block())))).to_vec(),
-                additional_properties: CLOSED.then(closed),
-                ..MetaSchema::new("object")
-            });
-        },
-        parse: |value| match value {
-            Value::Object(object) => {
-                let is_block = |(id, block): &(String, Value)| {
-                    platforms::IDS.contains(&id.as_str()) && block.is_object()
-                };
-                Ok(Self(object.into_iter().filter(is_block).collect()))
-            }
-            value => Err(value),
-        },
-        write: |blocks| Value::Object(blocks.0.clone()),
     }
 }
 

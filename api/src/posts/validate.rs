@@ -15,11 +15,12 @@ use crate::{
         validate::{Rules, Schema},
     },
     posts::{
+        body::{NewMedia, NewText, unknown_members},
         checks::Finding,
-        create::{Draft, NewMedia, NewPost, NewText},
+        create::{Draft, NewPost},
         imports::Imports,
         look_up,
-        overrides::{self, Variant},
+        overrides::Variant,
         replying::REPLY_TO,
     },
     slots,
@@ -320,7 +321,7 @@ impl ParseFromJSON for Proposal {
     fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
         let value = value.unwrap_or_default();
         let mut unknown = unknown::of::<ProposedPost>(&value);
-        unknown.extend(value.as_object().into_iter().flat_map(|body| overrides::unknown(body, "config")));
+        unknown.extend(value.as_object().into_iter().flat_map(|body| unknown_members(body, "config")));
         let post = ProposedPost::parse_from_json(Some(value)).map_err(ParseError::propagate)?;
         Ok(Self { post, unknown: unknown.iter().map(Unknown::path).collect() })
     }
