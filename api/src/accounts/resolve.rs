@@ -72,6 +72,13 @@ pub(crate) async fn account(call: &Call<'_>, entry: &str, field: &str) -> Result
     }
 }
 
+/// Returns true if a request means the account by this text.
+pub(crate) fn is_named(account: &Account, key: &str) -> bool {
+    account.id.to_string() == key.to_lowercase()
+        || account.username == key
+        || account.network_unique_id == key
+}
+
 /// 422: the account that `field` names does not exist.
 pub(crate) fn no_account(field: &str) -> Problem {
     let problem = Problem::new(Code::AccountNotFound, "the account was not found");

@@ -15,7 +15,7 @@ use crate::{
         page::Paging,
         problem::{Code, Problem},
     },
-    posts::{self, checks, edit, edit_target, timeline},
+    posts::{self, content, edit, edit_target, timeline},
 };
 use askama::Template;
 use domain::{AccountId, PostStatus, TargetStatus};
@@ -159,7 +159,7 @@ pub(crate) async fn show(
         |id| target(id).map_or("the platform", |target| platforms::display_name(&target.platform));
     let shown = post.containers.iter().chain(post.variants.iter().flatten());
     let shown = shown.flat_map(|container| &container.media);
-    let files = checks::find_media(&call, &shown.map(|media| media.id).collect::<Vec<_>>()).await?;
+    let files = content::find_media(&call, &shown.map(|media| media.id).collect::<Vec<_>>()).await?;
     let file = |media: &Attachment| match files.get(&media.id) {
         Some(file) => Thumb::of(file, media.alt_text.as_deref()),
         None => Thumb::named("A deleted file"),

@@ -27,7 +27,7 @@ use crate::{
     posts::{
         self,
         body::{NewMedia, NewText},
-        checks, create,
+        content, create,
         validate::{self, Proposal, Verdict},
     },
     types::{enum_string::EnumString, timestamp::Timestamp},
@@ -495,7 +495,7 @@ async fn cards(context: &PageContext<'_>, form: &PostForm, verdict: &Verdict) ->
     let own = form.containers();
     let contained = own.iter().chain(verdict.variants.iter().flat_map(|variant| &variant.containers));
     let ids = contained.flat_map(|text| &text.media).filter_map(|media| media.id.as_ref()?.parse().ok());
-    let files = checks::find_media(&call, &ids.collect::<Vec<_>>()).await?;
+    let files = content::find_media(&call, &ids.collect::<Vec<_>>()).await?;
     let file = |media: &NewMedia| {
         let id = media.id.as_ref().and_then(|id| id.parse().ok());
         match (&media.url, id.and_then(|id: Uuid| files.get(&id))) {

@@ -14,11 +14,13 @@ use crate::{
     openapi::validate::{Rules, Schema},
     posts::{
         body::{self, Config, NewText, SourcePaths, TopLevel},
-        checks::{self, Assets, Finding},
+        checks::{self, Finding},
+        content::{self, Assets},
         imports::Imports,
-        overrides::{self, Plan, Variant},
+        overrides::Plan,
         replying::Parent,
         settings,
+        variant::{self, Variant},
     },
     slots,
     types::{bounded_string::Text, metadata, timestamp::Timestamp},
@@ -128,7 +130,7 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: &Header) -> Result<C
         default_config: draft.default_config,
         external_ref: key,
         imports: draft.imports.rows(call).await?,
-        deviations: overrides::deviations(&draft.variants),
+        deviations: variant::deviations(&draft.variants),
         metadata,
         request_id: call.request_id(),
         horizon: call.app.config.horizon,
@@ -150,7 +152,7 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: &Header) -> Result<C
         Ok(replay @ Created::Replay(_)) => Ok(replay),
         Err((CreateError::NoOpenSlot, Some(queue))) => Err(slots::full(queue, QUEUED_FROM_ACCOUNT)),
         Err((CreateError::NoOpenSlot, None)) => unreachable!("only a post for a queue needs a slot"),
-        Err((CreateError::MediaMissing, _)) => Err(checks::media_not_ready()),
+        Err((CreateError::MediaMissing, _)) => Err(content::media_not_ready()),
         Err((CreateError::Exceeded(exceeded), _)) => Err(media::no_room(call, exceeded).await),
         Err((CreateError::KeyTaken(taken), _)) => Err(key_taken(call, taken)),
         Err((CreateError::Database(error), _)) => Err(error.into()),
@@ -229,7 +231,7 @@ impl Draft {
         let content = assets.content(texts, &path);
         let due = body.scheduled_at.map(|Timestamp(at)| at);
         let containers = content.containers.clone();
-        let variants = overrides::variants(&accounts, content, &default_config, &plan, &mut assets, due);
+        let variants = variant::variants(&accounts, content, &default_config, &plan, &mut assets, due);
         let imports = assets.complete().map_err(|problem| source.lead(problem))?;
         let mut variants = variants.map_err(|problem| source.lead(problem))?;
         if parent.is_some() {
@@ -237,12 +239,12 @@ impl Draft {
         }
         let queue = match queued {
             Some(account) => {
-                overrides::refuse_times(&variants)?;
+                variant::refuse_times(&variants)?;
                 Some(slots::queue(call, account, body.queue_timezone.as_deref()).await?)
             }
             None => None,
         };
-        let scheduled_at = overrides::due(due, &variants);
+        let scheduled_at = variant::due(due, &variants);
         Ok(Self {
             accounts,
             containers,

@@ -15,13 +15,14 @@ use crate::{
     posts::{
         self,
         body::{self, Config, NewText, SourcePaths, TopLevel},
-        checks::{self, Assets},
+        checks,
+        content::{self, Assets},
         create,
         imports::Imports,
         missing,
         overrides::{self, Plan},
         replying::{Parent, REPLY_TO},
-        settings,
+        settings, variant,
     },
     slots,
     types::{
@@ -125,7 +126,7 @@ pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Pro
             EditResult::Updated(post) => return Ok(*post),
             EditResult::Begun(status) => return Err(too_late(status, &post)),
             EditResult::NotFound => return Err(missing()),
-            EditResult::MediaMissing => return Err(checks::media_not_ready()),
+            EditResult::MediaMissing => return Err(content::media_not_ready()),
             EditResult::Exceeded(exceeded) => return Err(media::no_room(call, exceeded).await),
             EditResult::NothingOpen { has_ended: true } => {
                 let detail = "every target of the post has ended or its account is disconnected; specify other accounts";
@@ -230,11 +231,11 @@ async fn resolve_edit(
         let mut content = assets.content(texts, &["containers".into()]);
         if let Some(media) = kept_media {
             content.containers[0].media = media;
-            content = checks::stored(call, post.id, content.containers).await?;
+            content = content::stored(call, post.id, content.containers).await?;
         }
         content
     } else {
-        checks::stored(call, post.id, post.containers.clone()).await?
+        content::stored(call, post.id, post.containers.clone()).await?
     };
     let containers = is_replaced.then(|| content.containers.clone());
     let due = match body.scheduled_at {
@@ -244,7 +245,7 @@ async fn resolve_edit(
         MaybeUndefined::Null => None,
         MaybeUndefined::Value(Timestamp(at)) => Some(at),
     };
-    let variants = overrides::variants(effective, content, &default_config, &plan, &mut assets, due);
+    let variants = variant::variants(effective, content, &default_config, &plan, &mut assets, due);
     let imports = assets.complete().map_err(|problem| source.lead(problem))?;
     let mut variants = variants.map_err(|problem| source.lead(problem))?;
     variants.iter_mut().for_each(|variant| variant.is_reply = post.reply_to.is_some());
@@ -263,7 +264,7 @@ async fn resolve_edit(
             return Err(problem.with_issues(vec![issue]));
         }
         Some(account) => {
-            overrides::refuse_times(&variants)?;
+            variant::refuse_times(&variants)?;
             Some(slots::queue(call, account, body.queue_timezone.as_deref()).await?)
         }
     };
@@ -279,8 +280,8 @@ async fn resolve_edit(
         let problem = Problem::new(Code::Unprocessable, "the post would have too much metadata");
         return Err(problem.with_issues(vec![issue]));
     }
-    let deviations = overrides::deviations(&variants);
-    let scheduled_at = overrides::due(due, &variants);
+    let deviations = variant::deviations(&variants);
+    let scheduled_at = variant::due(due, &variants);
     let accounts =
         accounts.map(|accounts| accounts.into_iter().map(|account| (account.id, account.platform)).collect());
     let edit = Edit {

@@ -15,10 +15,11 @@ use crate::{
     posts::{
         self,
         body::{NewMedia, SourcePaths},
-        checks::{self, Assets, Finding},
+        checks::{self, Finding},
+        content::{self, Assets, Content},
         imports::Imports,
-        overrides::{Content, Variant},
         unpublish::refused,
+        variant::Variant,
     },
     types::json_object::JsonObject,
 };
@@ -193,7 +194,7 @@ pub async fn edit(
         return Err(Problem::new(Code::ContentRejected, detail).with_issues(issues));
     }
     let after = changed(&before, &texts, &settings);
-    let media = checks::stored(call, post.id, before.containers.clone()).await?.media;
+    let media = content::stored(call, post.id, before.containers.clone()).await?.media;
     let variants = [&before, &after].map(|live| live.variant(&account, &media));
     check(variants, &body.replies.unwrap_or_default())?;
     let edits = edits(&before, &after, &media, &texts, &settings);
@@ -293,7 +294,7 @@ async fn rewrite(
         return Err(Problem::new(Code::Unprocessable, detail).with_issues(issues));
     }
     let mut after = changed(&before, &texts, &Map::new());
-    let mut media = checks::stored(call, post.id, before.containers.clone()).await?.media;
+    let mut media = content::stored(call, post.id, before.containers.clone()).await?.media;
     let files = new_media(call, &replies).await?;
     for (container, known) in after.containers.iter_mut().zip(&mut media) {
         if let Some((attached, found)) = files.get(&container.position) {
@@ -329,7 +330,7 @@ async fn rewrite(
         Rewritten::Changed => {
             conflict("the target was edited in the meantime; read it again and repeat the edit".to_owned())
         }
-        Rewritten::NoMedia => Err(checks::media_not_ready()),
+        Rewritten::NoMedia => Err(content::media_not_ready()),
         Rewritten::Missing => Err(Problem::not_found("target")),
     }
 }

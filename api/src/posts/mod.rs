@@ -4,18 +4,20 @@ pub mod analytics;
 pub mod batch;
 pub mod body;
 pub mod checks;
+pub mod content;
 pub mod create;
 pub mod edit;
 pub mod edit_target;
 mod imports;
 mod look_up;
-pub mod overrides;
+mod overrides;
 mod replying;
 pub mod retry;
 pub mod settings;
 pub mod timeline;
 pub mod unpublish;
 pub mod validate;
+mod variant;
 
 use crate::{
     http::{

@@ -4,11 +4,11 @@
 //! here about that other post is checked again when the reply is about to be published.
 
 use crate::{
+    accounts::resolve::is_named,
     http::{
         caller::Call,
         problem::{Code, Issue, Problem, Segment},
     },
-    posts::overrides::is_named,
 };
 use domain::{AccountId, PostId, PostStatus};
 use store::{

@@ -20,8 +20,8 @@ use crate::{
         create::{Draft, NewPost},
         imports::Imports,
         look_up,
-        overrides::Variant,
         replying::REPLY_TO,
+        variant::Variant,
     },
     slots,
     types::{

@@ -69,7 +69,6 @@ const KNOTS: &[(&str, &str, &str)] = &[
     ("api/src", "dashboard::me", "dashboard::session"),
     ("api/src", "dashboard::webhook", "dashboard::webhooks"),
     ("api/src", "http::reach", "http::caller"),
-    ("api/src", "posts::overrides", "posts::checks"),
     ("server/src", "deployment", "config"),
     ("server/src", "deployment", "startup"),
     ("server/src", "metrics", "admin"),
