@@ -17,7 +17,7 @@ use crate::{
         checks::{self, Finding},
         content::{self, Assets},
         imports::Imports,
-        overrides::Plan,
+        overrides::PostOverrides,
         replying::Parent,
         settings,
         variant::{self, Variant},
@@ -118,31 +118,31 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: &Header) -> Result<C
     }
     let is_draft = body.is_draft;
     let metadata = body.metadata.clone().unwrap_or_default().apply(posts::Metadata::default());
-    let draft = Draft::resolve(call, body).await?;
+    let resolved = ResolvedPost::resolve(call, body).await?;
     // A draft may be unfinished: it is checked when it is released.
     if !is_draft {
-        draft.reject_errors()?;
+        resolved.reject_errors()?;
     }
     let new = posts::NewPost {
         is_draft,
-        reply_to: draft.parent.as_ref().map(Parent::id),
-        scheduled_at: draft.scheduled_at,
-        default_config: draft.default_config,
+        reply_to: resolved.parent.as_ref().map(Parent::id),
+        scheduled_at: resolved.scheduled_at,
+        default_config: resolved.default_config,
         external_ref: key,
-        imports: draft.imports.rows(call).await?,
-        deviations: variant::deviations(&draft.variants),
+        imports: resolved.imports.rows(call).await?,
+        deviations: variant::deviations(&resolved.variants),
         metadata,
         request_id: call.request_id(),
         horizon: call.app.config.horizon,
-        containers: draft.containers,
-        accounts: draft.accounts.into_iter().map(|account| (account.id, account.platform)).collect(),
+        containers: resolved.containers,
+        accounts: resolved.accounts.into_iter().map(|account| (account.id, account.platform)).collect(),
     };
     let (began, request_id) = (call.now(), call.request_id().unwrap_or_default());
-    let created = match &draft.queue {
+    let created = match &resolved.queue {
         Some(queue) => posts::queue(call.db(), call.access(), new, queue, call.now()).await,
         None => posts::create(call.db(), call.access(), new, call.now()).await,
     };
-    match created.map_err(|error| (error, &draft.queue)) {
+    match created.map_err(|error| (error, &resolved.queue)) {
         Ok(Created::New(post)) => {
             let attributes =
                 [("fanfare.request_id", &*request_id), ("fanfare.mode", call.owner.mode.as_str())];
@@ -166,7 +166,7 @@ fn key_taken(call: &Call<'_>, _: KeyTaken) -> Problem {
 }
 
 /// A request body whose references to accounts, media and slots are resolved.
-pub(crate) struct Draft {
+pub(crate) struct ResolvedPost {
     /// The target accounts, without duplicates.
     pub accounts: Vec<Account>,
     /// The main text, then the replies.
@@ -186,7 +186,7 @@ pub(crate) struct Draft {
     source: SourcePaths,
 }
 
-impl Draft {
+impl ResolvedPost {
     /// Resolves what a body refers to.
     ///
     /// # Errors
@@ -223,15 +223,15 @@ impl Draft {
         let config = body.config.unwrap_or_default();
         let source = SourcePaths::of(is_single, &body.blocks, &config);
         let mut default_config = settings::merge(body.blocks, config);
-        let plan = Plan::read(&mut default_config, &accounts, &mut imports, |_| true)
+        let overrides = PostOverrides::read(&mut default_config, &accounts, &mut imports, |_| true)
             .map_err(|problem| source.lead(problem))?;
         let default_config = settings::complete(call, &accounts, default_config, parent.is_some()).await?;
-        let named = texts.iter().flat_map(|text| &text.media).chain(plan.media());
+        let named = texts.iter().flat_map(|text| &text.media).chain(overrides.media());
         let mut assets = Assets::find(call, named, imports).await?;
         let content = assets.content(texts, &path);
         let due = body.scheduled_at.map(|Timestamp(at)| at);
         let containers = content.containers.clone();
-        let variants = variant::variants(&accounts, content, &default_config, &plan, &mut assets, due);
+        let variants = variant::variants(&accounts, content, &default_config, &overrides, &mut assets, due);
         let imports = assets.complete().map_err(|problem| source.lead(problem))?;
         let mut variants = variants.map_err(|problem| source.lead(problem))?;
         if parent.is_some() {

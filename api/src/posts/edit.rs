@@ -20,7 +20,7 @@ use crate::{
         create,
         imports::Imports,
         missing,
-        overrides::{self, Plan},
+        overrides::{self, PostOverrides},
         replying::{Parent, REPLY_TO},
         settings, variant,
     },
@@ -212,8 +212,9 @@ async fn resolve_edit(
         }
     }
     let mut imports = Imports::default();
-    let plan = Plan::read(&mut default_config, effective, &mut imports, |platform| sent.contains(platform))
-        .map_err(|problem| source.lead(problem))?;
+    let overrides =
+        PostOverrides::read(&mut default_config, effective, &mut imports, |platform| sent.contains(platform))
+            .map_err(|problem| source.lead(problem))?;
     // As on creation. Otherwise a setting that was removed would come back.
     if is_reset {
         default_config = settings::complete(call, effective, default_config, post.reply_to.is_some()).await?;
@@ -225,7 +226,7 @@ async fn resolve_edit(
         _ => None,
     };
     let texts = create::texts(body.content, body.containers, &mut imports);
-    let named = texts.iter().flat_map(|text| &text.media).chain(plan.media());
+    let named = texts.iter().flat_map(|text| &text.media).chain(overrides.media());
     let mut assets = Assets::find(call, named, imports).await?.with_own(named_by(post));
     let content = if is_replaced {
         let mut content = assets.content(texts, &["containers".into()]);
@@ -240,12 +241,12 @@ async fn resolve_edit(
     let containers = is_replaced.then(|| content.containers.clone());
     let due = match body.scheduled_at {
         // The time of such a post is the earliest of its targets'.
-        MaybeUndefined::Undefined if plan.times_all(effective) => None,
+        MaybeUndefined::Undefined if overrides.times_all(effective) => None,
         MaybeUndefined::Undefined => post.scheduled_at,
         MaybeUndefined::Null => None,
         MaybeUndefined::Value(Timestamp(at)) => Some(at),
     };
-    let variants = variant::variants(effective, content, &default_config, &plan, &mut assets, due);
+    let variants = variant::variants(effective, content, &default_config, &overrides, &mut assets, due);
     let imports = assets.complete().map_err(|problem| source.lead(problem))?;
     let mut variants = variants.map_err(|problem| source.lead(problem))?;
     variants.iter_mut().for_each(|variant| variant.is_reply = post.reply_to.is_some());

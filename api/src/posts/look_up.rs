@@ -12,7 +12,7 @@ use crate::{
         rate_limits::LOOK_UPS,
         workers,
     },
-    posts::{checks::Finding, create::Draft},
+    posts::{checks::Finding, create::ResolvedPost},
 };
 use domain::{AccountId, Severity, Subject, event::timestamp};
 use platforms::{Adapter, look_up::FAILED};
@@ -32,7 +32,7 @@ const TIMEOUT: Duration = Duration::from_secs(9);
 /// Maximum number of accounts that are looked up in a request.
 const MAX_ACCOUNTS: usize = 50;
 
-/// An account of a draft that its platform is asked about.
+/// An account of a post that its platform is asked about.
 struct Asked<'a> {
     account: &'a Account,
     platform: &'static Adapter,
@@ -42,21 +42,21 @@ struct Asked<'a> {
     subject: usize,
 }
 
-/// Asks the platforms of a draft's accounts, apart from those for which `findings` has an error already.
+/// Asks the platforms of a post's accounts, apart from those for which `findings` has an error already.
 ///
 /// # Errors
 ///
 /// If the database is unavailable.
 pub(crate) async fn look_up(
     call: &Call<'_>,
-    draft: &Draft,
+    post: &ResolvedPost,
     findings: &[Finding],
 ) -> Result<Vec<Finding>, Problem> {
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
     let refused: HashSet<_> = errors.flat_map(|finding| finding.accounts.iter().copied()).collect();
     let (mut subjects, mut wanted) = (Vec::new(), Vec::new());
     // A reply uses next to no settings, and what it replies to is known here.
-    for (variant, own) in draft.variants.iter().enumerate().filter(|(_, own)| !own.is_reply) {
+    for (variant, own) in post.variants.iter().enumerate().filter(|(_, own)| !own.is_reply) {
         let Some(platform) = platforms::get(&own.accounts[0].platform) else { continue };
         let content = &own.content;
         let subject = Subject {
@@ -77,7 +77,7 @@ pub(crate) async fn look_up(
     let hindered = hindered(call, &wanted).await?;
     for one in wanted {
         match hindered.get(&one.account.id) {
-            Some(why) => found.push(failed(draft, &one, why)),
+            Some(why) => found.push(failed(post, &one, why)),
             None => asked.push(one),
         }
     }
@@ -101,16 +101,16 @@ pub(crate) async fn look_up(
     let mut reports = reports.into_iter();
     for one in &asked {
         let Some(report) = reports.next().flatten() else {
-            found.push(failed(draft, one, "no worker answered in time"));
+            found.push(failed(post, one, "no worker answered in time"));
             continue;
         };
         for issue in report.issues {
-            let place = |path: &[_]| draft.path(&draft.variants[one.variant], path);
+            let place = |path: &[_]| post.path(&post.variants[one.variant], path);
             let finding = Finding::of(one.platform, issue, place);
             found.push(Finding { accounts: vec![one.account.id], ..finding });
         }
         if let Some(failure) = report.failure {
-            found.push(failed(draft, one, &failure.message));
+            found.push(failed(post, one, &failure.message));
         }
     }
     Ok(found)
@@ -151,8 +151,8 @@ async fn hindered(call: &Call<'_>, wanted: &[Asked<'_>]) -> Result<HashMap<Accou
 }
 
 /// The warning that an account's platform was not asked, or did not answer.
-fn failed(draft: &Draft, one: &Asked<'_>, why: &str) -> Finding {
-    let index = draft.accounts.iter().position(|account| account.id == one.account.id).unwrap_or_default();
+fn failed(post: &ResolvedPost, one: &Asked<'_>, why: &str) -> Finding {
+    let index = post.accounts.iter().position(|account| account.id == one.account.id).unwrap_or_default();
     let message = format!("{} was not asked for what only it knows: {why}", one.platform.id);
     Finding {
         platform: one.platform.id,

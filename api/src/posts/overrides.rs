@@ -19,14 +19,14 @@ use uuid::Uuid;
 
 /// The overrides of a post.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
+pub(crate) struct PostOverrides {
     /// Those of platforms, by the platforms' ids.
     pub platforms: BTreeMap<String, Overrides>,
     /// Those of single accounts, each with the key that names the account in the request.
     pub accounts: BTreeMap<AccountId, (Overrides, String)>,
 }
 
-impl Plan {
+impl PostOverrides {
     /// Reads the overrides of a post's settings, and replaces the keys under `accounts` by the accounts' ids.
     /// In a block that was not sent now, entries of accounts that the post no longer has are removed.
     ///
@@ -39,12 +39,12 @@ impl Plan {
         imports: &mut Imports,
         is_sent: impl Fn(&str) -> bool,
     ) -> Result<Self, Problem> {
-        let (mut plan, mut issues) = (Self::default(), Vec::new());
+        let (mut all, mut issues) = (Self::default(), Vec::new());
         for (platform, block) in config.as_object_mut().into_iter().flatten() {
             import_all(block, imports);
             let at = |rest: &[Segment]| [&["config".into(), platform.as_str().into()], rest].concat();
             match Overrides::read(block) {
-                Ok(overrides) => drop(plan.platforms.insert(platform.clone(), overrides)),
+                Ok(overrides) => drop(all.platforms.insert(platform.clone(), overrides)),
                 Err(message) => issues.push(Issue::whole(message).under(&at(&[]))),
             }
             let Some(Value::Object(entries)) = block.get_mut(ACCOUNTS) else { continue };
@@ -67,7 +67,7 @@ impl Plan {
                 };
                 match Overrides::read(&own) {
                     Ok(overrides) => {
-                        if plan.accounts.insert(account.id, (overrides, key)).is_some() {
+                        if all.accounts.insert(account.id, (overrides, key)).is_some() {
                             issues
                                 .push(Issue::custom(path, "Names an account that another key names as well"));
                         }
@@ -80,7 +80,7 @@ impl Plan {
                 block.as_object_mut().and_then(|block| block.remove(ACCOUNTS));
             }
         }
-        if issues.is_empty() { Ok(plan) } else { Err(unusable(issues)) }
+        if issues.is_empty() { Ok(all) } else { Err(unusable(issues)) }
     }
 
     /// Returns whether each of the accounts has a time of its own.

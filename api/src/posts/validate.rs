@@ -17,7 +17,7 @@ use crate::{
     posts::{
         body::{NewMedia, NewText, unknown_members},
         checks::Finding,
-        create::{Draft, NewPost},
+        create::{NewPost, ResolvedPost},
         imports::Imports,
         look_up,
         replying::REPLY_TO,
@@ -101,13 +101,13 @@ pub async fn validate(call: &Call<'_>, body: Proposal) -> Result<Verdict, Proble
     let Proposal { post: ProposedPost { post, look_up }, unknown } = body;
     let scheduled_at = post.scheduled_at.as_ref().map(|time| time.0);
     let is_draft = post.is_draft;
-    let draft = Draft::resolve(call, post).await?;
-    let mut findings = draft.findings();
+    let post = ResolvedPost::resolve(call, post).await?;
+    let mut findings = post.findings();
     if look_up {
-        findings.extend(look_up::look_up(call, &draft, &findings).await?);
+        findings.extend(look_up::look_up(call, &post, &findings).await?);
     }
     let (mut crowded, mut due) = (None, scheduled_at.unwrap_or_default().max(call.now()));
-    if let Some(queue) = &draft.queue {
+    if let Some(queue) = &post.queue {
         match slots::next(call, queue).await? {
             Ok(slot) => due = slot,
             Err(problem) => crowded = Some((queue.account, problem)),
@@ -115,10 +115,10 @@ pub async fn validate(call: &Call<'_>, body: Proposal) -> Result<Verdict, Proble
     }
     let (mut duplicates, mut exhausted, mut past) = (HashMap::new(), HashMap::new(), HashMap::new());
     let long_ago = call.now() - PAST_TOLERANCE;
-    for variant in &draft.variants {
+    for variant in &post.variants {
         let platform = variant.accounts.first().map_or("", |account| &account.platform);
         let at_own = [json!("config"), json!(platform), json!("scheduled_at")];
-        let own = variant.scheduled_at.map(|at| (at, draft.path(variant, &at_own)));
+        let own = variant.scheduled_at.map(|at| (at, post.path(variant, &at_own)));
         let time = own.or(scheduled_at.map(|at| (at, vec!["scheduled_at".into()])));
         if let Some(time) = time.filter(|(at, _)| !is_draft && *at < long_ago) {
             past.extend(variant.accounts.iter().map(|account| (account.id, time.clone())));
@@ -130,18 +130,18 @@ pub async fn validate(call: &Call<'_>, body: Proposal) -> Result<Verdict, Proble
         if !variant.is_reply {
             let found = duplicates::find(call.db(), call.access(), &ids, text, due, DUPLICATE_WINDOW).await?;
             let found = found.into_iter();
-            duplicates.extend(found.map(|(account, found)| (account, (found, draft.text_path(variant)))));
+            duplicates.extend(found.map(|(account, found)| (account, (found, post.text_path(variant)))));
         }
         let Variant { accounts, settings, is_reply, .. } = variant;
         exhausted.extend(limits::exhausted(call, accounts, settings, *is_reply, due).await?);
         if !is_draft {
-            findings.extend(late(&draft, variant, due));
+            findings.extend(late(&post, variant, due));
         }
     }
-    let ids: Vec<_> = draft.accounts.iter().map(|account| account.id).collect();
+    let ids: Vec<_> = post.accounts.iter().map(|account| account.id).collect();
     let held = publishing::held(call.db(), call.access(), &ids).await?;
     let (mut issues, mut valid) = (Vec::new(), true);
-    for (index, account) in draft.accounts.iter().enumerate() {
+    for (index, account) in post.accounts.iter().enumerate() {
         let own = findings.iter().filter(|finding| finding.accounts.contains(&account.id));
         let mut note = |severity: Severity, code: &str, message: &str, path: Vec<Segment>| {
             valid &= severity != Severity::Error;
@@ -178,7 +178,7 @@ pub async fn validate(call: &Call<'_>, body: Proposal) -> Result<Verdict, Proble
         if let Some(message) = exhausted.get(&account.id) {
             note(Severity::Warning, "account_exhausted", message, vec!["accounts".into(), index.into()]);
         }
-        let missing = draft.parent.as_ref().map(|parent| parent.missing(account.id)).unwrap_or_default();
+        let missing = post.parent.as_ref().map(|parent| parent.missing(account.id)).unwrap_or_default();
         if !missing.is_empty() {
             let parts: Vec<_> = missing.iter().map(|position| (position + 1).to_string()).collect();
             let message = format!(
@@ -205,16 +205,16 @@ pub async fn validate(call: &Call<'_>, body: Proposal) -> Result<Verdict, Proble
         }
     }
     let mut variants = BTreeMap::new();
-    for variant in draft.variants.iter().filter(|variant| variant.number > 0) {
-        variants.entry(variant.number).or_insert_with(|| VerdictVariant::of(variant, &draft.imports));
+    for variant in post.variants.iter().filter(|variant| variant.number > 0) {
+        variants.entry(variant.number).or_insert_with(|| VerdictVariant::of(variant, &post.imports));
     }
     let targets =
-        draft.variants.into_iter().map(|variant| VerdictTarget::of(variant, draft.scheduled_at)).collect();
+        post.variants.into_iter().map(|variant| VerdictTarget::of(variant, post.scheduled_at)).collect();
     Ok(Verdict { valid, issues, variants: variants.into_values().collect(), targets })
 }
 
 /// Returns a warning for each setting with the time at which a platform shows the post, if it comes before the post does.
-fn late(draft: &Draft, variant: &Variant, due: DateTime<Utc>) -> Vec<Finding> {
+fn late(post: &ResolvedPost, variant: &Variant, due: DateTime<Utc>) -> Vec<Finding> {
     let platform = variant.accounts.first().and_then(|account| platforms::get(&account.platform));
     let Some(platform) = platform else { return Vec::new() };
     let accounts: Vec<_> = variant.accounts.iter().map(|account| account.id).collect();
@@ -223,7 +223,7 @@ fn late(draft: &Draft, variant: &Variant, due: DateTime<Utc>) -> Vec<Finding> {
         let message = format!("{} comes before the post, which is not hidden until then", timestamp(at));
         let issue =
             check::Issue::of_setting(Severity::Warning, "time_in_past", platform.id, setting, message);
-        let finding = Finding::of(platform, issue, |path| draft.path(variant, path));
+        let finding = Finding::of(platform, issue, |path| post.path(variant, path));
         Finding { accounts: accounts.clone(), ..finding }
     })
     .collect()

@@ -9,7 +9,7 @@ use crate::{
     posts::{
         body::Overrides,
         content::{Assets, Content},
-        overrides::{Plan, unusable},
+        overrides::{PostOverrides, unusable},
     },
     types::timestamp::Timestamp,
 };
@@ -88,7 +88,7 @@ impl Variant {
     }
 }
 
-/// Applies the overrides of `plan` to the content of a post. `config` holds the settings, those of single accounts by id.
+/// Applies the overrides `all` to the content of a post. `config` holds the settings, those of single accounts by id.
 ///
 /// # Errors
 ///
@@ -97,7 +97,7 @@ pub(crate) fn variants(
     accounts: &[Account],
     base: Content,
     config: &Value,
-    plan: &Plan,
+    all: &PostOverrides,
     assets: &mut Assets,
     due: Option<DateTime<Utc>>,
 ) -> Result<Vec<Variant>, Problem> {
@@ -114,7 +114,7 @@ pub(crate) fn variants(
     let mut variants = Vec::new();
     for ((platform, own), accounts) in groups {
         let path = vec![Segment::from("config"), platform.into()];
-        let overrides = plan.platforms.get(platform).unwrap_or(&none);
+        let overrides = all.platforms.get(platform).unwrap_or(&none);
         let block = config.get(platform).unwrap_or(&Value::Null);
         let settings = overrides::settings(block, accounts[0].id);
         if own.is_some() {
@@ -145,7 +145,7 @@ pub(crate) fn variants(
         };
         let (mut number, mut content, mut origin) = shared();
         let mut time = overrides.scheduled_at.map(|Timestamp(at)| (at, path.clone()));
-        if let Some((own, key)) = own.and_then(|own| plan.accounts.get(&own)) {
+        if let Some((own, key)) = own.and_then(|own| all.accounts.get(&own)) {
             let path = [&path[..], &[ACCOUNTS.into(), key.as_str().into()]].concat();
             (number, content, origin) = derive((number, content, origin), own, &path);
             if let Some(Timestamp(at)) = own.scheduled_at {
