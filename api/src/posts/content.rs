@@ -36,12 +36,33 @@ pub(crate) struct Content {
 #[derive(Debug, Default)]
 pub(crate) struct Assets {
     known: HashMap<Uuid, Asset>,
-    imports: Imports,
     /// Assets that the post has already, of which some may still be fetched from addresses that it named.
     own: HashSet<Uuid>,
-    has_bad_address: bool,
-    /// What is wrong with the ones that were attached.
+    /// Files to fetch, with what is wrong with their addresses.
+    pub imports: Imports,
+}
+
+/// Faults of the media assets that were attached.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    /// Issues in the order of the request.
     pub issues: Vec<Issue>,
+    has_bad_address: bool,
+}
+
+impl Faults {
+    /// Fails if one of the attached assets can't be published.
+    ///
+    /// # Errors
+    ///
+    /// `media_not_ready` with all of them; `invalid_request` if an address can't be fetched.
+    pub(crate) fn reject(self) -> Result<(), Problem> {
+        match &self.issues[..] {
+            [] => Ok(()),
+            _ if self.has_bad_address => Err(Problem::invalid_body(self.issues)),
+            _ => Err(media_not_ready().with_issues(self.issues)),
+        }
+    }
 }
 
 impl Assets {
@@ -68,11 +89,11 @@ impl Assets {
     }
 
     /// Returns the containers that `texts`, found at `path`, stand for.
-    pub(crate) fn content(&mut self, texts: Vec<NewText>, path: &[Segment]) -> Content {
+    pub(crate) fn content(&self, texts: Vec<NewText>, path: &[Segment], faults: &mut Faults) -> Content {
         let mut content = Content::default();
         for (position, text) in (0..).zip(texts) {
             let path = [path, &[usize::from(position).into(), "media".into()]].concat();
-            let (attached, media, is_partial) = self.attach(text.media, &path);
+            let (attached, media, is_partial) = self.attach(text.media, &path, faults);
             content.containers.push(Container::new(position, text.content, attached));
             content.media.push(media);
             content.is_partial |= is_partial;
@@ -83,17 +104,18 @@ impl Assets {
     /// Returns the assets of a container, what is known about them, and whether some are still to be fetched; `path`
     /// leads to the list of them.
     pub(crate) fn attach(
-        &mut self,
+        &self,
         named: Vec<NewMedia>,
         path: &[Segment],
+        faults: &mut Faults,
     ) -> (Vec<Attachment>, Vec<Media>, bool) {
         let (mut attached, mut media, mut is_partial) = (Vec::new(), Vec::new(), false);
         for (index, named) in named.into_iter().enumerate() {
             let id: Option<Uuid> = named.id.and_then(|id| id.parse().ok());
             if let Some(id) = id.filter(|id| self.imports.contains(*id)) {
                 if let Some(fault) = self.imports.fault(id) {
-                    self.issues.push(fault.clone().under(&[path, &[index.into()]].concat()));
-                    self.has_bad_address = true;
+                    faults.issues.push(fault.clone().under(&[path, &[index.into()]].concat()));
+                    faults.has_bad_address = true;
                 }
                 attached.push(Attachment { id, alt_text: named.alt_text });
                 is_partial = true;
@@ -114,22 +136,9 @@ impl Assets {
                 Some(asset) => format!("The media asset is {}", asset.status),
                 None => "The media asset does not exist".to_owned(),
             };
-            self.issues.push(Issue::custom([path, &[index.into(), "id".into()]].concat(), message));
+            faults.issues.push(Issue::custom([path, &[index.into(), "id".into()]].concat(), message));
         }
         (attached, media, is_partial)
-    }
-
-    /// Fails if one of the attached assets can't be published.
-    ///
-    /// # Errors
-    ///
-    /// `media_not_ready` with all of them; `invalid_request` if an address can't be fetched.
-    pub(crate) fn complete(self) -> Result<Imports, Problem> {
-        match &self.issues[..] {
-            [] => Ok(self.imports),
-            _ if self.has_bad_address => Err(Problem::invalid_body(self.issues)),
-            _ => Err(media_not_ready().with_issues(self.issues)),
-        }
     }
 }
 

@@ -15,12 +15,12 @@ use crate::{
     posts::{
         body::{self, Config, NewText, SourcePaths, TopLevel},
         checks::{self, Finding},
-        content::{self, Assets},
+        content::{self, Assets, Faults},
         imports::Imports,
         overrides::PostOverrides,
         replying::Parent,
         settings,
-        variant::{self, Variant},
+        variant::{self, Base, Variant},
     },
     slots,
     types::{bounded_string::Text, metadata, timestamp::Timestamp},
@@ -205,15 +205,16 @@ impl ResolvedPost {
         let mut imports = Imports::default();
         let texts = texts(body.content, body.containers, &mut imports);
         let path = [Segment::from("containers")];
+        let mut faults = Faults::default();
         let (accounts, queued) =
             match resolve::accounts(call, &entries, body.queued_from_account.as_deref()).await {
                 Ok(resolved) => resolved,
                 // All issues are reported at once, under the code of the first.
                 Err(problem) if !problem.issues.is_empty() => {
                     let named = texts.iter().flat_map(|text| &text.media);
-                    let mut assets = Assets::find(call, named, imports).await?;
-                    assets.content(texts, &path);
-                    return Err(problem.with_more_issues(assets.issues));
+                    let assets = Assets::find(call, named, imports).await?;
+                    assets.content(texts, &path, &mut faults);
+                    return Err(problem.with_more_issues(faults.issues));
                 }
                 Err(problem) => return Err(problem),
             };
@@ -227,16 +228,13 @@ impl ResolvedPost {
             .map_err(|problem| source.lead(problem))?;
         let default_config = settings::complete(call, &accounts, default_config, parent.is_some()).await?;
         let named = texts.iter().flat_map(|text| &text.media).chain(overrides.media());
-        let mut assets = Assets::find(call, named, imports).await?;
-        let content = assets.content(texts, &path);
+        let assets = Assets::find(call, named, imports).await?;
+        let content = assets.content(texts, &path, &mut faults);
         let due = body.scheduled_at.map(|Timestamp(at)| at);
         let containers = content.containers.clone();
-        let variants = variant::variants(&accounts, content, &default_config, &overrides, &mut assets, due);
-        let imports = assets.complete().map_err(|problem| source.lead(problem))?;
-        let mut variants = variants.map_err(|problem| source.lead(problem))?;
-        if parent.is_some() {
-            variants.iter_mut().for_each(|variant| variant.is_reply = true);
-        }
+        let base = Base { content, config: &default_config, due, is_reply: parent.is_some() };
+        let variants = variant::variants(base, &accounts, &overrides, &assets, faults)
+            .map_err(|problem| source.lead(problem))?;
         let queue = match queued {
             Some(account) => {
                 variant::refuse_times(&variants)?;
@@ -252,7 +250,7 @@ impl ResolvedPost {
             default_config,
             scheduled_at,
             parent,
-            imports,
+            imports: assets.imports,
             queue,
             source,
         })

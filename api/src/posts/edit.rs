@@ -16,13 +16,14 @@ use crate::{
         self,
         body::{self, Config, NewText, SourcePaths, TopLevel},
         checks,
-        content::{self, Assets},
+        content::{self, Assets, Faults},
         create,
         imports::Imports,
         missing,
         overrides::{self, PostOverrides},
         replying::{Parent, REPLY_TO},
-        settings, variant,
+        settings,
+        variant::{self, Base},
     },
     slots,
     types::{
@@ -227,9 +228,10 @@ async fn resolve_edit(
     };
     let texts = create::texts(body.content, body.containers, &mut imports);
     let named = texts.iter().flat_map(|text| &text.media).chain(overrides.media());
-    let mut assets = Assets::find(call, named, imports).await?.with_own(named_by(post));
+    let assets = Assets::find(call, named, imports).await?.with_own(named_by(post));
+    let mut faults = Faults::default();
     let content = if is_replaced {
-        let mut content = assets.content(texts, &["containers".into()]);
+        let mut content = assets.content(texts, &["containers".into()], &mut faults);
         if let Some(media) = kept_media {
             content.containers[0].media = media;
             content = content::stored(call, post.id, content.containers).await?;
@@ -246,10 +248,9 @@ async fn resolve_edit(
         MaybeUndefined::Null => None,
         MaybeUndefined::Value(Timestamp(at)) => Some(at),
     };
-    let variants = variant::variants(effective, content, &default_config, &overrides, &mut assets, due);
-    let imports = assets.complete().map_err(|problem| source.lead(problem))?;
-    let mut variants = variants.map_err(|problem| source.lead(problem))?;
-    variants.iter_mut().for_each(|variant| variant.is_reply = post.reply_to.is_some());
+    let base = Base { content, config: &default_config, due, is_reply: post.reply_to.is_some() };
+    let variants = variant::variants(base, effective, &overrides, &assets, faults)
+        .map_err(|problem| source.lead(problem))?;
     // A draft may be unfinished: it is checked when it is released.
     if !is_draft {
         checks::reject_errors(checks::check(&variants, &source))?;
@@ -294,7 +295,7 @@ async fn resolve_edit(
         containers,
         accounts,
         deviations,
-        imports: imports.rows(call).await?,
+        imports: assets.imports.rows(call).await?,
         request_id: call.request_id(),
         horizon: call.app.config.horizon,
     };

@@ -16,7 +16,7 @@ use crate::{
         self,
         body::{NewMedia, SourcePaths},
         checks::{self, Finding},
-        content::{self, Assets, Content},
+        content::{self, Assets, Content, Faults},
         imports::Imports,
         unpublish::refused,
         variant::Variant,
@@ -345,16 +345,16 @@ async fn new_media(
         Some(media.into_iter().map(EditReplyMedia::named).collect::<Vec<_>>())
     };
     let all: Vec<_> = replies.iter().map(named).collect();
-    let mut assets = Assets::find(call, all.iter().flatten().flatten(), Imports::default()).await?;
-    let mut found = BTreeMap::new();
+    let assets = Assets::find(call, all.iter().flatten().flatten(), Imports::default()).await?;
+    let (mut found, mut faults) = (BTreeMap::new(), Faults::default());
     for (index, (reply, media)) in replies.iter().zip(all).enumerate() {
         if let Some(media) = media {
             let path = [Segment::from("replies"), Segment::from(index), Segment::from("media")];
-            let (attached, known, _) = assets.attach(media, &path);
+            let (attached, known, _) = assets.attach(media, &path, &mut faults);
             found.insert(reply.position, (attached, known));
         }
     }
-    assets.complete()?;
+    faults.reject()?;
     Ok(found)
 }
 

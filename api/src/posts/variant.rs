@@ -8,7 +8,7 @@ use crate::{
     http::problem::{Issue, Problem, Segment},
     posts::{
         body::Overrides,
-        content::{Assets, Content},
+        content::{Assets, Content, Faults},
         overrides::{PostOverrides, unusable},
     },
     types::timestamp::Timestamp,
@@ -88,147 +88,187 @@ impl Variant {
     }
 }
 
-/// Applies the overrides `all` to the content of a post. `config` holds the settings, those of single accounts by id.
+/// Content, settings and time of a post where nothing is overridden.
+pub(crate) struct Base<'a> {
+    /// Content.
+    pub content: Content,
+    /// Settings by platform, those of single accounts by id.
+    pub config: &'a Value,
+    /// Time to publish; `None` for immediately.
+    pub due: Option<DateTime<Utc>>,
+    /// True if the post replies to a live one.
+    pub is_reply: bool,
+}
+
+/// Applies overrides to what all accounts would get. `faults` are those of the media of `base`.
 ///
 /// # Errors
 ///
-/// When a container would be empty, a time is before the post's, or there is too much text.
+/// When media can't be published; or when a container would be empty, a time is before the post's, or there is too much
+/// text.
 pub(crate) fn variants(
+    base: Base<'_>,
     accounts: &[Account],
-    base: Content,
-    config: &Value,
-    all: &PostOverrides,
-    assets: &mut Assets,
-    due: Option<DateTime<Utc>>,
+    overrides: &PostOverrides,
+    assets: &Assets,
+    faults: Faults,
 ) -> Result<Vec<Variant>, Problem> {
     let mut groups = BTreeMap::<_, Vec<Account>>::new();
     for account in accounts {
         // Also what its profile has for it alone.
-        let own = config[&account.platform][ACCOUNTS].get(account.id.to_string()).map(|_| account.id);
+        let own = base.config[&account.platform][ACCOUNTS].get(account.id.to_string()).map(|_| account.id);
         groups.entry((account.platform.as_str(), own)).or_default().push(account.clone());
     }
-    let base = Arc::new(base);
+    let all = Derived { number: 0, content: Arc::new(base.content), origin: Origin::default() };
     let none = Overrides::default();
-    let (mut issues, mut text, mut number) = (Vec::new(), 0, 0);
-    let mut of_platform = BTreeMap::<&str, (u16, Arc<Content>, Origin)>::new();
+    let mut derivation = Derivation { assets, faults, issues: Vec::new(), size: 0, number: 0 };
+    let mut of_platforms = BTreeMap::<&str, Derived>::new();
     let mut variants = Vec::new();
     for ((platform, own), accounts) in groups {
         let path = vec![Segment::from("config"), platform.into()];
-        let overrides = all.platforms.get(platform).unwrap_or(&none);
-        let block = config.get(platform).unwrap_or(&Value::Null);
+        let of_platform = overrides.platforms.get(platform).unwrap_or(&none);
+        let block = base.config.get(platform).unwrap_or(&Value::Null);
         let settings = overrides::settings(block, accounts[0].id);
         if own.is_some() {
             // It has the platform's settings once more.
-            text += settings.to_string().len();
+            derivation.size += settings.to_string().len();
         }
-        let mut derive = |from: (u16, Arc<Content>, Origin), overrides: &Overrides, path: &[Segment]| {
-            if !overrides.has_content() {
-                return from;
-            }
-            let (_, content, mut origin) = from;
-            let size = overrides
-                .containers
-                .is_none()
-                .then(|| content.containers.iter().map(|c| c.content.len()).sum());
-            let added = overrides.containers.iter().flatten().map(|text| text.content.len()).sum::<usize>();
-            text += size.unwrap_or(0) + added + overrides.content.as_ref().map_or(0, String::len);
-            if text > MAX_TEXT_BYTES {
-                return (0, content, origin);
-            }
-            number += 1;
-            let content = apply(&content, overrides, path, &mut origin, assets, &mut issues);
-            (number, Arc::new(content), origin)
-        };
-        let mut shared = || {
-            let start = (0, Arc::clone(&base), Origin::default());
-            of_platform.entry(platform).or_insert_with(|| derive(start, overrides, &path)).clone()
-        };
-        let (mut number, mut content, mut origin) = shared();
-        let mut time = overrides.scheduled_at.map(|Timestamp(at)| (at, path.clone()));
-        if let Some((own, key)) = own.and_then(|own| all.accounts.get(&own)) {
+        let shared = || derivation.derive(all.clone(), of_platform, &path);
+        let mut derived = of_platforms.entry(platform).or_insert_with(shared).clone();
+        let mut time = of_platform.scheduled_at.map(|Timestamp(at)| (at, path.clone()));
+        if let Some((own, key)) = own.and_then(|own| overrides.accounts.get(&own)) {
             let path = [&path[..], &[ACCOUNTS.into(), key.as_str().into()]].concat();
-            (number, content, origin) = derive((number, content, origin), own, &path);
+            derived = derivation.derive(derived, own, &path);
             if let Some(Timestamp(at)) = own.scheduled_at {
                 time = Some((at, path.clone()));
             }
             let account = &block[ACCOUNTS][accounts[0].id.to_string()];
             let names = account.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
-            origin.settings = Some((names, path));
+            derived.origin.settings = Some((names, path));
         }
         if let Some((at, path)) = &time
-            && due.is_some_and(|due| *at < due)
+            && base.due.is_some_and(|due| *at < due)
         {
             let path = [&path[..], &["scheduled_at".into()]].concat();
-            issues.push(Issue::custom(path, "Must not be before the post's scheduled_at"));
+            derivation.issues.push(Issue::custom(path, "Must not be before the post's scheduled_at"));
         }
-        if text > MAX_TEXT_BYTES {
+        if derivation.is_full() {
             break;
         }
-        variants.push(Variant {
-            accounts,
-            number,
-            content,
-            settings,
-            scheduled_at: time.map(|(at, _)| at),
-            is_reply: false,
-            origin,
-        });
+        let Derived { number, content, origin } = derived;
+        let scheduled_at = time.map(|(at, _)| at);
+        let is_reply = base.is_reply;
+        variants.push(Variant { accounts, number, content, settings, scheduled_at, is_reply, origin });
     }
-    if text > MAX_TEXT_BYTES {
-        let message = format!(
-            "The variants of the post would have more than {MAX_TEXT_BYTES} bytes of text and settings"
-        );
-        issues.push(Issue::new(["config"], "too_big", message).with("maximum", MAX_TEXT_BYTES));
-    }
-    if issues.is_empty() { Ok(variants) } else { Err(unusable(issues)) }
+    derivation.end()?;
+    Ok(variants)
 }
 
-/// Returns the content with the overrides, and records in `origin` where its parts are from.
-fn apply(
-    content: &Content,
-    overrides: &Overrides,
-    path: &[Segment],
-    origin: &mut Origin,
-    assets: &mut Assets,
-    issues: &mut Vec<Issue>,
-) -> Content {
-    let at = |member: &str| [path, &[member.into()]].concat();
-    let mut content = match &overrides.containers {
-        Some(texts) => {
-            *origin = Origin { containers: Some(at("containers")), ..Origin::default() };
-            assets.content(texts.clone(), &at("containers"))
+/// Content of a variant, and where its parts are from.
+#[derive(Clone)]
+struct Derived {
+    number: u16,
+    content: Arc<Content>,
+    origin: Origin,
+}
+
+/// The contents of a post's variants in the making.
+struct Derivation<'a> {
+    assets: &'a Assets,
+    /// Faults of the media.
+    faults: Faults,
+    /// Faults of the overrides.
+    issues: Vec<Issue>,
+    /// Size of the texts and settings so far, in bytes.
+    size: usize,
+    /// Number of the last variant.
+    number: u16,
+}
+
+impl Derivation<'_> {
+    /// Returns true if the variants have too much text already.
+    fn is_full(&self) -> bool {
+        self.size > MAX_TEXT_BYTES
+    }
+
+    /// Returns the content with overrides that are at `path`: another variant, if they have content.
+    fn derive(&mut self, from: Derived, overrides: &Overrides, path: &[Segment]) -> Derived {
+        if !overrides.has_content() {
+            return from;
         }
-        // Each variant has containers of its own.
-        None => Content {
-            containers: (content.containers.iter())
-                .map(|c| Container::new(c.position, c.content.clone(), c.media.clone()))
-                .collect(),
-            media: content.media.clone(),
-            is_partial: content.is_partial,
-        },
-    };
-    if let Some(text) = &overrides.content {
-        content.containers[0].content.clone_from(text);
-        origin.content = Some(at("content"));
-    }
-    if let Some(media) = &overrides.media {
-        let (attached, known, is_partial) = assets.attach(media.clone(), &at("media"));
-        content.containers[0].media = attached;
-        content.media[0] = known;
-        content.is_partial |= is_partial;
-        origin.media = Some(at("media"));
-    }
-    let is_empty = |container: &Container| container.content.is_empty() && container.media.is_empty();
-    for container in content.containers.iter().filter(|container| is_empty(container)) {
-        let index = usize::from(container.position);
-        let path = match (&origin.containers, &origin.content) {
-            (_, Some(path)) if index == 0 => path.clone(),
-            (Some(path), _) => [&path[..], &[index.into(), "content".into()]].concat(),
-            (None, _) => at("media"),
+        self.size += match &overrides.containers {
+            Some(texts) => texts.iter().map(|text| text.content.len()).sum::<usize>(),
+            None => from.content.containers.iter().map(|container| container.content.len()).sum(),
         };
-        issues.push(Issue::custom(path, "A container needs text or media"));
+        self.size += overrides.content.as_ref().map_or(0, String::len);
+        if self.is_full() {
+            return Derived { number: 0, ..from };
+        }
+        self.number += 1;
+        let mut origin = from.origin;
+        let content = self.apply(&from.content, overrides, path, &mut origin);
+        Derived { number: self.number, content: Arc::new(content), origin }
     }
-    content
+
+    /// Returns the content with the overrides, and records in `origin` where its parts are from.
+    fn apply(
+        &mut self,
+        content: &Content,
+        overrides: &Overrides,
+        path: &[Segment],
+        origin: &mut Origin,
+    ) -> Content {
+        let at = |member: &str| [path, &[member.into()]].concat();
+        let mut content = match &overrides.containers {
+            Some(texts) => {
+                *origin = Origin { containers: Some(at("containers")), ..Origin::default() };
+                self.assets.content(texts.clone(), &at("containers"), &mut self.faults)
+            }
+            // Each variant has containers of its own.
+            None => Content {
+                containers: (content.containers.iter())
+                    .map(|c| Container::new(c.position, c.content.clone(), c.media.clone()))
+                    .collect(),
+                media: content.media.clone(),
+                is_partial: content.is_partial,
+            },
+        };
+        if let Some(text) = &overrides.content {
+            content.containers[0].content.clone_from(text);
+            origin.content = Some(at("content"));
+        }
+        if let Some(media) = &overrides.media {
+            let (attached, known, is_partial) =
+                self.assets.attach(media.clone(), &at("media"), &mut self.faults);
+            content.containers[0].media = attached;
+            content.media[0] = known;
+            content.is_partial |= is_partial;
+            origin.media = Some(at("media"));
+        }
+        let is_empty = |container: &Container| container.content.is_empty() && container.media.is_empty();
+        for container in content.containers.iter().filter(|container| is_empty(container)) {
+            let index = usize::from(container.position);
+            let path = match (&origin.containers, &origin.content) {
+                (_, Some(path)) if index == 0 => path.clone(),
+                (Some(path), _) => [&path[..], &[index.into(), "content".into()]].concat(),
+                (None, _) => at("media"),
+            };
+            self.issues.push(Issue::custom(path, "A container needs text or media"));
+        }
+        content
+    }
+
+    /// Fails if something is wrong with the media, or else with the overrides.
+    fn end(mut self) -> Result<(), Problem> {
+        if self.is_full() {
+            let message = format!(
+                "The variants of the post would have more than {MAX_TEXT_BYTES} bytes of text and settings"
+            );
+            self.issues.push(Issue::new(["config"], "too_big", message).with("maximum", MAX_TEXT_BYTES));
+        }
+        self.faults.reject()?;
+        if self.issues.is_empty() { Ok(()) } else { Err(unusable(self.issues)) }
+    }
 }
 
 /// Returns the time of a post: `due`, or the earliest of its targets' if each has one of its own.
