@@ -14,7 +14,7 @@ use crate::{
         unknown::{self, Unknown},
         validate::{NEVER, Rules, Schema, limit_size},
     },
-    types::{metadata, scalar::scalar, time_zone, timestamp::Timestamp, url::Link},
+    types::{bounded_string::Text, metadata, scalar::scalar, time_zone, timestamp::Timestamp, url::Link},
 };
 use domain::{
     json::type_name,
@@ -137,6 +137,11 @@ impl Overrides {
 /// Returns the members of a post's body in which members that stand beside them may have been meant.
 pub(crate) fn homes() -> Vec<(&'static str, Arc<Schema>)> {
     vec![("containers", Schema::of::<NewText>())]
+}
+
+/// Returns the accounts that a body names.
+pub(crate) fn named(accounts: Option<&[Text<255, 0>]>) -> Option<Vec<String>> {
+    Some(accounts?.iter().map(|entry| entry.0.clone()).collect())
 }
 
 /// Reports fields that exclude each other, in a new post or an edit.
@@ -299,13 +304,25 @@ pub struct SourcePaths {
     is_single: bool,
     /// Platforms whose settings were at the top level, not under `config`.
     top_level: BTreeSet<String>,
+    /// Platforms whose settings were under `config`.
+    config: BTreeSet<String>,
 }
 
 impl SourcePaths {
     /// Records where a request had its values; a block under `config` replaces one at the top level.
     pub fn of(is_single: bool, top_level: &TopLevel, config: &Config) -> Self {
-        let wins = |platform: &&str| config.platforms().all(|other| other != *platform);
-        Self { is_single, top_level: top_level.platforms().filter(wins).map(str::to_owned).collect() }
+        let config: BTreeSet<_> = config.platforms().map(str::to_owned).collect();
+        let top_level = top_level.platforms().map(str::to_owned);
+        Self {
+            is_single,
+            top_level: top_level.filter(|platform| !config.contains(platform)).collect(),
+            config,
+        }
+    }
+
+    /// Returns true if the request had settings of a platform.
+    pub(crate) fn has_block(&self, platform: &str) -> bool {
+        self.top_level.contains(platform) || self.config.contains(platform)
     }
 
     /// Leads the paths of a problem's issues to where the caller wrote the values.
@@ -387,7 +404,8 @@ mod tests {
             (true, config("tiktok"), vec!["tiktok".into(), "a".into()]),
             (true, config("x"), config("x")),
         ] {
-            let source = SourcePaths { is_single, top_level: ["tiktok".to_owned()].into() };
+            let top_level = ["tiktok".to_owned()].into();
+            let source = SourcePaths { is_single, top_level, ..SourcePaths::default() };
             assert_eq!(source.path(path), expected);
         }
     }

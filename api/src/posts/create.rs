@@ -4,37 +4,30 @@
 //! references and platform limits are checked, with 422. Only then is the post stored, in one transaction.
 
 use crate::{
-    accounts::resolve::{self, QUEUED_FROM_ACCOUNT},
+    accounts::{self, resolve::QUEUED_FROM_ACCOUNT},
     http::{
         caller::Call,
         headers::{self, Header},
-        problem::{Code, Issue, Problem, Segment},
+        problem::{Code, Issue, Problem},
     },
     media,
     openapi::validate::{Rules, Schema},
     posts::{
         body::{self, Config, NewText, SourcePaths, TopLevel},
-        checks::{self, Finding},
-        content::{self, Assets, Faults},
+        content,
         imports::Imports,
-        overrides::PostOverrides,
         replying::Parent,
-        settings,
-        variant::{self, Base, Variant},
+        resolve::{self, Recipients, Request, ResolvedPost, Texts, Time},
+        settings, variant,
     },
     slots,
     types::{bounded_string::Text, metadata, timestamp::Timestamp},
 };
-use chrono::{DateTime, Utc};
 use domain::PostId;
 use poem_openapi::Object;
 use serde_json::{Map, Value};
-use std::sync::Arc;
-use store::{
-    accounts::Account,
-    posts::{self, Container, CreateError, Created, KeyTaken},
-    slots::Queue,
-};
+use std::{collections::HashSet, sync::Arc};
+use store::posts::{self, CreateError, Created, KeyTaken};
 use telemetry::trace;
 use uuid::Uuid;
 
@@ -116,22 +109,20 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: &Header) -> Result<C
     {
         return first.map(Created::Replay).map_err(|taken| key_taken(call, taken));
     }
-    let is_draft = body.is_draft;
-    let metadata = body.metadata.clone().unwrap_or_default().apply(posts::Metadata::default());
-    let resolved = ResolvedPost::resolve(call, body).await?;
+    let resolved = resolve(call, &body).await?;
     // A draft may be unfinished: it is checked when it is released.
-    if !is_draft {
+    if !body.is_draft {
         resolved.reject_errors()?;
     }
     let new = posts::NewPost {
-        is_draft,
+        is_draft: body.is_draft,
         reply_to: resolved.parent.as_ref().map(Parent::id),
         scheduled_at: resolved.scheduled_at,
         default_config: resolved.default_config,
         external_ref: key,
         imports: resolved.imports.rows(call).await?,
         deviations: variant::deviations(&resolved.variants),
-        metadata,
+        metadata: body.metadata.unwrap_or_default().apply(posts::Metadata::default()),
         request_id: call.request_id(),
         horizon: call.app.config.horizon,
         containers: resolved.containers,
@@ -165,136 +156,60 @@ fn key_taken(call: &Call<'_>, _: KeyTaken) -> Problem {
     Problem::new(Code::Conflict, detail)
 }
 
-/// A request body whose references to accounts, media and slots are resolved.
-pub(crate) struct ResolvedPost {
-    /// The target accounts, without duplicates.
-    pub accounts: Vec<Account>,
-    /// The main text, then the replies.
-    pub containers: Vec<Container>,
-    /// What the accounts get.
-    pub variants: Vec<Variant>,
-    /// Settings by platform; an object.
-    pub default_config: Value,
-    /// When to publish; `None` for immediately.
-    pub scheduled_at: Option<DateTime<Utc>>,
-    /// The post to reply to.
-    pub parent: Option<Parent>,
-    /// Files to fetch.
-    pub imports: Imports,
-    /// The account's queue, for a post that takes the next open slot.
-    pub queue: Option<Queue>,
-    source: SourcePaths,
+/// Resolves a new post.
+///
+/// # Errors
+///
+/// If an account or a media asset is missing, ambiguous or not ready, or an override can't be applied.
+pub(crate) async fn resolve(call: &Call<'_>, body: &NewPost) -> Result<ResolvedPost, Problem> {
+    let request = request(body);
+    let recipients = recipients(call, body, &request).await?;
+    let resolved = resolve::resolve(call, request, recipients).await?;
+    resolved.refuse_times()?;
+    Ok(resolved)
 }
 
-impl ResolvedPost {
-    /// Resolves what a body refers to.
-    ///
-    /// # Errors
-    ///
-    /// If an account or a media asset is missing, ambiguous or not ready, or an override can't be applied.
-    pub(crate) async fn resolve(call: &Call<'_>, body: NewPost) -> Result<Self, Problem> {
-        let parent = match body.reply_to {
-            Some(id) => Some(Parent::find(call, PostId(id)).await?),
-            None => None,
-        };
-        let (entries, is_given) = match (body.accounts, &parent) {
-            (None, Some(parent)) => (parent.accounts()?, false),
-            (entries, _) => (entries.into_iter().flatten().map(|entry| entry.0).collect::<Vec<_>>(), true),
-        };
-        let is_single = body.content.is_some();
-        let mut imports = Imports::default();
-        let texts = texts(body.content, body.containers, &mut imports);
-        let path = [Segment::from("containers")];
-        let mut faults = Faults::default();
-        let (accounts, queued) =
-            match resolve::accounts(call, &entries, body.queued_from_account.as_deref()).await {
-                Ok(resolved) => resolved,
-                // All issues are reported at once, under the code of the first.
-                Err(problem) if !problem.issues.is_empty() => {
-                    let named = texts.iter().flat_map(|text| &text.media);
-                    let assets = Assets::find(call, named, imports).await?;
-                    assets.content(texts, &path, &mut faults);
-                    return Err(problem.with_more_issues(faults.issues));
-                }
-                Err(problem) => return Err(problem),
-            };
-        if let Some(parent) = &parent {
-            parent.check(&accounts, is_given.then_some(&entries[..]), body.is_draft)?;
-        }
-        let config = body.config.unwrap_or_default();
-        let source = SourcePaths::of(is_single, &body.blocks, &config);
-        let mut default_config = settings::merge(body.blocks, config);
-        let overrides = PostOverrides::read(&mut default_config, &accounts, &mut imports, |_| true)
-            .map_err(|problem| source.lead(problem))?;
-        let default_config = settings::complete(call, &accounts, default_config, parent.is_some()).await?;
-        let named = texts.iter().flat_map(|text| &text.media).chain(overrides.media());
-        let assets = Assets::find(call, named, imports).await?;
-        let content = assets.content(texts, &path, &mut faults);
-        let due = body.scheduled_at.map(|Timestamp(at)| at);
-        let containers = content.containers.clone();
-        let base = Base { content, config: &default_config, due, is_reply: parent.is_some() };
-        let variants = variant::variants(base, &accounts, &overrides, &assets, faults)
-            .map_err(|problem| source.lead(problem))?;
-        let queue = match queued {
-            Some(account) => {
-                variant::refuse_times(&variants)?;
-                Some(slots::queue(call, account, body.queue_timezone.as_deref()).await?)
-            }
-            None => None,
-        };
-        let scheduled_at = variant::due(due, &variants);
-        Ok(Self {
-            accounts,
-            containers,
-            variants,
-            default_config,
-            scheduled_at,
-            parent,
-            imports: assets.imports,
-            queue,
-            source,
-        })
-    }
-
-    /// Refuses what a platform would certainly reject.
-    ///
-    /// # Errors
-    ///
-    /// `content_rejected` with all errors found.
-    fn reject_errors(&self) -> Result<(), Problem> {
-        checks::reject_errors(self.findings())
-    }
-
-    /// Path of the main text in the request.
-    pub(crate) fn text_path(&self, variant: &Variant) -> Vec<Segment> {
-        self.source.path(variant.path(vec!["containers".into(), 0.into(), "content".into()]))
-    }
-
-    /// Path in the request of what an issue of a variant's platform is about.
-    pub(crate) fn path(&self, variant: &Variant, path: &[Value]) -> Vec<Segment> {
-        self.source.path(variant.path(path.iter().map(checks::segment).collect()))
-    }
-
-    /// Errors and warnings of the accounts' platforms.
-    pub(crate) fn findings(&self) -> Vec<Finding> {
-        checks::check(&self.variants, &self.source)
+/// Reads a new post.
+fn request(body: &NewPost) -> Request {
+    let config = body.config.clone().unwrap_or_default();
+    let mut imports = Imports::default();
+    Request {
+        texts: Texts::sent(body.content.clone(), body.containers.clone(), &mut imports),
+        source: SourcePaths::of(body.content.is_some(), &body.blocks, &config),
+        config: settings::merge(body.blocks.clone(), config),
+        takes_defaults: true,
+        time: Time::Sent(body.scheduled_at.map(|Timestamp(at)| at)),
+        is_reply: body.reply_to.is_some(),
+        queue_timezone: body.queue_timezone.clone(),
+        own: HashSet::new(),
+        imports,
     }
 }
 
-/// Returns the texts of either `content` or `containers`.
-pub(crate) fn texts(
-    content: Option<String>,
-    containers: Option<Vec<NewText>>,
-    imports: &mut Imports,
-) -> Vec<NewText> {
-    let single = content.map(|content| NewText { content, media: Vec::new() });
-    let mut texts: Vec<_> = single.into_iter().chain(containers.unwrap_or_default()).collect();
-    for media in texts.iter_mut().flat_map(|text| &mut text.media) {
-        if let Some(url) = media.url.take() {
-            media.id = Some(imports.add(&url.text).to_string());
+/// Finds the accounts of a new post: those that it names, or those of the post that it replies to.
+async fn recipients(call: &Call<'_>, body: &NewPost, request: &Request) -> Result<Recipients, Problem> {
+    let parent = match body.reply_to {
+        Some(id) => Some(Parent::find(call, PostId(id)).await?),
+        None => None,
+    };
+    let named = body::named(body.accounts.as_deref());
+    let entries = match (&named, &parent) {
+        (None, Some(parent)) => parent.accounts()?,
+        _ => named.clone().unwrap_or_default(),
+    };
+    let queue = body.queued_from_account.as_deref();
+    let (accounts, queued) = match accounts::resolve::accounts(call, &entries, queue).await {
+        Ok(resolved) => resolved,
+        // All issues are reported at once, under the code of the first.
+        Err(problem) if !problem.issues.is_empty() => {
+            return Err(problem.with_more_issues(request.media_issues(call).await?));
         }
+        Err(problem) => return Err(problem),
+    };
+    if let Some(parent) = &parent {
+        parent.check(&accounts, named.as_deref(), body.is_draft)?;
     }
-    texts
+    Ok(Recipients { accounts, queued, parent })
 }
 
 /// Returns the idempotency key: the body's, else the header's. Retrying clients add a new header to each call, so
@@ -318,6 +233,7 @@ fn key(external_ref: Option<String>, header: &Header) -> Result<Option<String>, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::problem::Segment;
     use serde_json::json;
 
     fn faults(body: Value) -> Vec<(Value, String)> {

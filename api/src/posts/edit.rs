@@ -5,7 +5,7 @@
 //! attempt.
 
 use crate::{
-    accounts::resolve::{self, QUEUED_FROM_ACCOUNT},
+    accounts::{self, resolve::QUEUED_FROM_ACCOUNT},
     http::{
         caller::Call,
         problem::{Code, Issue, Problem},
@@ -15,32 +15,26 @@ use crate::{
     posts::{
         self,
         body::{self, Config, NewText, SourcePaths, TopLevel},
-        checks,
-        content::{self, Assets, Faults},
-        create,
+        content,
         imports::Imports,
-        missing,
-        overrides::{self, PostOverrides},
+        missing, overrides,
         replying::{Parent, REPLY_TO},
-        settings,
-        variant::{self, Base},
+        resolve::{self, Recipients, Request, Texts, Time},
+        settings, variant,
     },
     slots,
     types::{
         bounded_string::Text,
-        metadata::{self, MAX_KEYS},
+        metadata::{Changes, MAX_KEYS},
         timestamp::Timestamp,
     },
 };
-use domain::{PostId, PostStatus};
+use domain::{AccountId, PostId, PostStatus};
 use poem_openapi::{Object, types::MaybeUndefined};
 use serde_json::{Map, Value};
-use std::{
-    collections::{BTreeSet, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashSet, sync::Arc};
 use store::{
-    posts::{Edit, EditResult, Post},
+    posts::{Container, Edit, EditResult, Metadata, Post},
     slots::Queue,
 };
 use uuid::Uuid;
@@ -49,7 +43,7 @@ use uuid::Uuid;
 const MAX_ATTEMPTS: usize = 5;
 
 /// Changes to a post; missing fields keep their value. Publishing must not have begun.
-#[derive(Clone, Debug, Object)]
+#[derive(Debug, Object)]
 pub struct EditPost {
     /// Text of a post with a single container. A post with one container keeps its media; several containers
     /// are replaced.
@@ -85,7 +79,7 @@ pub struct EditPost {
     /// Changes of your own data: a text sets its key, null removes it, and other keys stay. Null instead of an
     /// object removes all.
     #[oai(nullable)]
-    pub metadata: MaybeUndefined<metadata::Changes>,
+    pub metadata: MaybeUndefined<Changes>,
     /// Platform settings at the top level; each replaces those of its platform.
     #[oai(flatten)]
     pub blocks: TopLevel,
@@ -104,6 +98,18 @@ impl Rules for EditPost {
     }
 }
 
+impl EditPost {
+    /// Returns true if the post's texts and media are replaced.
+    fn replaces_content(&self) -> bool {
+        self.content.is_some() || self.containers.is_some()
+    }
+
+    /// Returns true if accounts are named, if only the one whose slot the post takes: all are resolved again then.
+    fn names_accounts(&self) -> bool {
+        self.accounts.is_some() || self.queued_from_account.is_some()
+    }
+}
+
 /// Edits a post.
 ///
 /// # Errors
@@ -116,7 +122,7 @@ pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Pro
         if !post.status.is_editable() {
             return Err(too_late(post.status, &post));
         }
-        let (edit, queue) = resolve_edit(call, &post, body.clone()).await?;
+        let (edit, queue) = resolve(call, &post, &body).await?;
         let edited = match &queue {
             None => store::posts::edit(call.db(), call.access(), post.id, edit, call.now()).await?,
             Some(queue) => {
@@ -149,12 +155,41 @@ pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Pro
     Err(Problem::new(Code::Conflict, "the post was edited concurrently; read it and try again"))
 }
 
-/// The edit of the stored post, and the queue that the post moves to.
-async fn resolve_edit(
-    call: &Call<'_>,
-    post: &Post,
-    body: EditPost,
-) -> Result<(Edit, Option<Queue>), Problem> {
+/// Returns the edit of the stored post, and the queue that the post moves to.
+async fn resolve(call: &Call<'_>, post: &Post, body: &EditPost) -> Result<(Edit, Option<Queue>), Problem> {
+    refuse_fixed(post, body)?;
+    let is_draft = body.is_draft.unwrap_or(post.is_draft);
+    let recipients = recipients(call, post, body, is_draft).await?;
+    let resolved = resolve::resolve(call, request(post, body), recipients).await?;
+    // A draft may be unfinished: it is checked when it is released.
+    if !is_draft {
+        resolved.reject_errors()?;
+    }
+    if is_draft && resolved.queue.is_some() {
+        let message = "A draft takes no slot; set is_draft to false to release it";
+        let problem = Problem::new(Code::Unprocessable, "the post is a draft, which takes no slot");
+        return Err(problem.with_issues(vec![Issue::custom([QUEUED_FROM_ACCOUNT], message)]));
+    }
+    resolved.refuse_times()?;
+    let accounts = resolved.accounts.into_iter().map(|account| (account.id, account.platform));
+    let edit = Edit {
+        version: post.version,
+        is_draft,
+        scheduled_at: resolved.scheduled_at,
+        default_config: resolved.default_config,
+        metadata: metadata(post, &body.metadata)?,
+        containers: body.replaces_content().then_some(resolved.containers),
+        accounts: body.names_accounts().then(|| accounts.collect()),
+        deviations: variant::deviations(&resolved.variants),
+        imports: resolved.imports.rows(call).await?,
+        request_id: call.request_id(),
+        horizon: call.app.config.horizon,
+    };
+    Ok((edit, resolved.queue))
+}
+
+/// Refuses changes of what a post keeps.
+fn refuse_fixed(post: &Post, body: &EditPost) -> Result<(), Problem> {
     let external_ref = match &body.external_ref {
         MaybeUndefined::Undefined => &post.external_ref,
         MaybeUndefined::Null => &None,
@@ -172,108 +207,78 @@ async fn resolve_edit(
     if reply_to != post.reply_to {
         issues.push(Issue::custom([REPLY_TO], "Can't be changed"));
     }
-    if !issues.is_empty() {
-        return Err(Problem::invalid_body(issues));
-    }
-    let named = |entries: &Vec<Text<255, 0>>| entries.iter().map(|entry| entry.0.clone()).collect();
-    let entries: Option<Vec<String>> = body.accounts.as_ref().map(named);
-    let (accounts, queued) = match (&entries, &body.queued_from_account) {
-        (None, None) => (None, None),
-        (entries, queued) => {
-            let kept = || post.targets.iter().map(|target| target.account_id.to_string()).collect();
-            let entries = entries.clone().unwrap_or_else(kept);
-            let (accounts, queued) = resolve::accounts(call, &entries, queued.as_deref()).await?;
-            (Some(accounts), queued)
-        }
-    };
-    let is_single = body.content.is_some();
-    let sent: BTreeSet<String> =
-        (body.blocks.platforms().chain(body.config.iter().flat_map(Config::platforms)))
-            .map(str::to_owned)
-            .collect();
-    let source = SourcePaths::of(is_single, &body.blocks, body.config.as_ref().unwrap_or(&Config::default()));
-    let is_reset = body.config.is_some() || accounts.is_some();
-    let mut default_config = settings::amend(&post.default_config, body.blocks, body.config);
-    let is_draft = body.is_draft.unwrap_or(post.is_draft);
-    let kept;
-    let effective = match &accounts {
-        Some(accounts) => accounts,
-        None => {
-            let ids: Vec<_> = post.targets.iter().map(|target| target.account_id).collect();
-            kept = store::accounts::get_many(call.db(), call.access(), &ids).await?;
-            &kept
-        }
-    };
-    if let Some(id) = post.reply_to {
-        match Parent::find(call, id).await {
-            Ok(parent) => parent.check(effective, entries.as_deref(), is_draft)?,
-            // A draft may be unfinished.
-            Err(_) if is_draft => {}
-            Err(problem) => return Err(problem),
-        }
-    }
+    if issues.is_empty() { Ok(()) } else { Err(Problem::invalid_body(issues)) }
+}
+
+/// Reads an edit: what it has replaces what the post has.
+fn request(post: &Post, body: &EditPost) -> Request {
     let mut imports = Imports::default();
-    let overrides =
-        PostOverrides::read(&mut default_config, effective, &mut imports, |platform| sent.contains(platform))
-            .map_err(|problem| source.lead(problem))?;
-    // As on creation. Otherwise a setting that was removed would come back.
-    if is_reset {
-        default_config = settings::complete(call, effective, default_config, post.reply_to.is_some()).await?;
-    }
-    let is_replaced = is_single || body.containers.is_some();
-    // A post with one container keeps its media when only the text is sent.
-    let kept_media = match &post.containers[..] {
-        [only] if is_single => Some(only.media.clone()),
-        _ => None,
-    };
-    let texts = create::texts(body.content, body.containers, &mut imports);
-    let named = texts.iter().flat_map(|text| &text.media).chain(overrides.media());
-    let assets = Assets::find(call, named, imports).await?.with_own(named_by(post));
-    let mut faults = Faults::default();
-    let content = if is_replaced {
-        let mut content = assets.content(texts, &["containers".into()], &mut faults);
-        if let Some(media) = kept_media {
-            content.containers[0].media = media;
-            content = content::stored(call, post.id, content.containers).await?;
+    let texts = match (&body.content, &body.containers, &post.containers[..]) {
+        (None, None, _) => Texts::Stored(post.id, post.containers.clone()),
+        // A post with one container keeps its media when only the text is sent.
+        (Some(text), None, [only]) => {
+            Texts::Stored(post.id, vec![Container::new(0, text.clone(), only.media.clone())])
         }
-        content
+        (content, containers, _) => Texts::sent(content.clone(), containers.clone(), &mut imports),
+    };
+    Request {
+        texts,
+        source: SourcePaths::of(
+            body.content.is_some(),
+            &body.blocks,
+            body.config.as_ref().unwrap_or(&Config::default()),
+        ),
+        config: settings::amend(&post.default_config, body.blocks.clone(), body.config.clone()),
+        // As on creation. Otherwise a setting that was removed would come back.
+        takes_defaults: body.config.is_some() || body.names_accounts(),
+        time: match body.scheduled_at {
+            MaybeUndefined::Undefined => Time::Stored(post.scheduled_at),
+            MaybeUndefined::Null => Time::Sent(None),
+            MaybeUndefined::Value(Timestamp(at)) => Time::Sent(Some(at)),
+        },
+        is_reply: post.reply_to.is_some(),
+        queue_timezone: body.queue_timezone.clone(),
+        own: named_by(post),
+        imports,
+    }
+}
+
+/// Finds the accounts of a post after an edit: those that it names, or the post's own.
+async fn recipients(
+    call: &Call<'_>,
+    post: &Post,
+    body: &EditPost,
+    is_draft: bool,
+) -> Result<Recipients, Problem> {
+    let named = body::named(body.accounts.as_deref());
+    let own: Vec<_> = post.targets.iter().map(|target| target.account_id).collect();
+    let (accounts, queued) = if body.names_accounts() {
+        let entries = named.clone().unwrap_or_else(|| own.iter().map(AccountId::to_string).collect());
+        accounts::resolve::accounts(call, &entries, body.queued_from_account.as_deref()).await?
     } else {
-        content::stored(call, post.id, post.containers.clone()).await?
+        (store::accounts::get_many(call.db(), call.access(), &own).await?, None)
     };
-    let containers = is_replaced.then(|| content.containers.clone());
-    let due = match body.scheduled_at {
-        // The time of such a post is the earliest of its targets'.
-        MaybeUndefined::Undefined if overrides.times_all(effective) => None,
-        MaybeUndefined::Undefined => post.scheduled_at,
-        MaybeUndefined::Null => None,
-        MaybeUndefined::Value(Timestamp(at)) => Some(at),
-    };
-    let base = Base { content, config: &default_config, due, is_reply: post.reply_to.is_some() };
-    let variants = variant::variants(base, effective, &overrides, &assets, faults)
-        .map_err(|problem| source.lead(problem))?;
-    // A draft may be unfinished: it is checked when it is released.
-    if !is_draft {
-        checks::reject_errors(checks::check(&variants, &source))?;
-    }
-    let queue = match queued {
+    let parent = match post.reply_to {
         None => None,
-        Some(_) if is_draft => {
-            let issue = Issue::custom(
-                [QUEUED_FROM_ACCOUNT],
-                "A draft takes no slot; set is_draft to false to release it",
-            );
-            let problem = Problem::new(Code::Unprocessable, "the post is a draft, which takes no slot");
-            return Err(problem.with_issues(vec![issue]));
-        }
-        Some(account) => {
-            variant::refuse_times(&variants)?;
-            Some(slots::queue(call, account, body.queue_timezone.as_deref()).await?)
-        }
+        Some(id) => match Parent::find(call, id).await {
+            Ok(parent) => Some(parent),
+            // A draft may be unfinished.
+            Err(_) if is_draft => None,
+            Err(problem) => return Err(problem),
+        },
     };
-    let metadata = match body.metadata {
+    if let Some(parent) = &parent {
+        parent.check(&accounts, named.as_deref(), is_draft)?;
+    }
+    Ok(Recipients { accounts, queued, parent })
+}
+
+/// Returns the metadata of a post after an edit.
+fn metadata(post: &Post, changes: &MaybeUndefined<Changes>) -> Result<Metadata, Problem> {
+    let metadata = match changes {
         MaybeUndefined::Undefined => post.metadata.clone(),
-        MaybeUndefined::Null => store::posts::Metadata::default(),
-        MaybeUndefined::Value(changes) => changes.apply(post.metadata.clone()),
+        MaybeUndefined::Null => Metadata::default(),
+        MaybeUndefined::Value(changes) => changes.clone().apply(post.metadata.clone()),
     };
     if metadata.len() > MAX_KEYS {
         let message = format!("The post would have {} keys; at most {MAX_KEYS} are allowed", metadata.len());
@@ -282,24 +287,7 @@ async fn resolve_edit(
         let problem = Problem::new(Code::Unprocessable, "the post would have too much metadata");
         return Err(problem.with_issues(vec![issue]));
     }
-    let deviations = variant::deviations(&variants);
-    let scheduled_at = variant::due(due, &variants);
-    let accounts =
-        accounts.map(|accounts| accounts.into_iter().map(|account| (account.id, account.platform)).collect());
-    let edit = Edit {
-        version: post.version,
-        is_draft,
-        scheduled_at,
-        default_config,
-        metadata,
-        containers,
-        accounts,
-        deviations,
-        imports: assets.imports.rows(call).await?,
-        request_id: call.request_id(),
-        horizon: call.app.config.horizon,
-    };
-    Ok((edit, queue))
+    Ok(metadata)
 }
 
 /// Returns the media assets that a post names.

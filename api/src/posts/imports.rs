@@ -21,7 +21,7 @@ use uuid::Uuid;
 const MAX_IMPORTS: usize = 50;
 
 /// The files of a post to fetch, each with the id of its asset.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Imports {
     by_url: BTreeMap<String, MediaId>,
     faults: BTreeMap<MediaId, Issue>,

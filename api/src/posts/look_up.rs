@@ -12,7 +12,7 @@ use crate::{
         rate_limits::LOOK_UPS,
         workers,
     },
-    posts::{checks::Finding, create::ResolvedPost},
+    posts::{checks::Finding, resolve::ResolvedPost},
 };
 use domain::{AccountId, Severity, Subject, event::timestamp};
 use platforms::{Adapter, look_up::FAILED};

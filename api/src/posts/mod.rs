@@ -1,4 +1,4 @@
-//! Posts. [`crate::posts::create`] turns a request into a post.
+//! Posts. The steps from a request to a post are listed in the header of `posts::resolve`.
 
 pub mod analytics;
 pub mod batch;
@@ -12,6 +12,7 @@ mod imports;
 mod look_up;
 mod overrides;
 mod replying;
+mod resolve;
 pub mod retry;
 pub mod settings;
 pub mod timeline;

@@ -17,10 +17,11 @@ use crate::{
     posts::{
         body::{NewMedia, NewText, unknown_members},
         checks::Finding,
-        create::{NewPost, ResolvedPost},
+        create::{self, NewPost},
         imports::Imports,
         look_up,
         replying::REPLY_TO,
+        resolve::ResolvedPost,
         variant::Variant,
     },
     slots,
@@ -101,7 +102,7 @@ pub async fn validate(call: &Call<'_>, body: Proposal) -> Result<Verdict, Proble
     let Proposal { post: ProposedPost { post, look_up }, unknown } = body;
     let scheduled_at = post.scheduled_at.as_ref().map(|time| time.0);
     let is_draft = post.is_draft;
-    let post = ResolvedPost::resolve(call, post).await?;
+    let post = create::resolve(call, &post).await?;
     let mut findings = post.findings();
     if look_up {
         findings.extend(look_up::look_up(call, &post, &findings).await?);
