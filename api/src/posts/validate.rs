@@ -33,7 +33,7 @@ use crate::{
     },
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::event::timestamp;
+use domain::{AccountId, event::timestamp};
 use platforms::check::{self, Severity};
 use poem_openapi::{
     Object, OpenApi,
@@ -48,9 +48,12 @@ use std::{
     sync::Arc,
 };
 use store::{
-    accounts::AccountStatus,
-    posts::{Attachment, Container, duplicates},
-    publishing,
+    accounts::{Account, AccountStatus},
+    posts::{
+        Attachment, Container,
+        duplicates::{self, Duplicate},
+    },
+    publishing::{self, Held},
 };
 use uuid::Uuid;
 
@@ -99,110 +102,26 @@ impl Previews {
 ///
 /// If the body refers to something that does not exist.
 pub async fn validate(call: &Call<'_>, body: Proposal) -> Result<Verdict, Problem> {
-    let Proposal { post: ProposedPost { post, look_up }, unknown } = body;
-    let scheduled_at = post.scheduled_at.as_ref().map(|time| time.0);
-    let is_draft = post.is_draft;
-    let post = create::resolve(call, &post).await?;
+    let Proposal { post: ProposedPost { post: body, look_up }, unknown } = body;
+    let post = create::resolve(call, &body).await?;
     let mut findings = post.findings();
     if look_up {
         findings.extend(look_up::look_up(call, &post, &findings).await?);
     }
-    let (mut crowded, mut due) = (None, scheduled_at.unwrap_or_default().max(call.now()));
-    if let Some(queue) = &post.queue {
-        match slots::next(call, queue).await? {
-            Ok(slot) => due = slot,
-            Err(problem) => crowded = Some((queue.account, problem)),
-        }
+    let scheduled_at = body.scheduled_at.map(|Timestamp(at)| at);
+    let outlook = Outlook::find(call, &post, scheduled_at).await?;
+    let mut past = HashMap::new();
+    if !body.is_draft {
+        findings.extend(post.variants.iter().flat_map(|own| late(&post, own, outlook.due_of(own))));
+        past = passed(&post, scheduled_at, outlook.now - PAST_TOLERANCE);
     }
-    let (mut duplicates, mut exhausted, mut past) = (HashMap::new(), HashMap::new(), HashMap::new());
-    let long_ago = call.now() - PAST_TOLERANCE;
-    for variant in &post.variants {
-        let platform = variant.accounts.first().map_or("", |account| &account.platform);
-        let at_own = [json!("config"), json!(platform), json!("scheduled_at")];
-        let own = variant.scheduled_at.map(|at| (at, post.path(variant, &at_own)));
-        let time = own.or(scheduled_at.map(|at| (at, vec!["scheduled_at".into()])));
-        if let Some(time) = time.filter(|(at, _)| !is_draft && *at < long_ago) {
-            past.extend(variant.accounts.iter().map(|account| (account.id, time.clone())));
-        }
-        let ids: Vec<_> = variant.accounts.iter().map(|account| account.id).collect();
-        let text = &variant.content.containers[0].content;
-        let due = variant.scheduled_at.unwrap_or(due).max(call.now());
-        // Only main texts are compared.
-        if !variant.is_reply {
-            let found = duplicates::find(call.db(), call.access(), &ids, text, due, DUPLICATE_WINDOW).await?;
-            let found = found.into_iter();
-            duplicates.extend(found.map(|(account, found)| (account, (found, post.text_path(variant)))));
-        }
-        let Variant { accounts, settings, is_reply, .. } = variant;
-        exhausted.extend(limits::exhausted(call, accounts, settings, *is_reply, due).await?);
-        if !is_draft {
-            findings.extend(late(&post, variant, due));
-        }
-    }
-    let ids: Vec<_> = post.accounts.iter().map(|account| account.id).collect();
-    let held = publishing::held(call.db(), call.access(), &ids).await?;
     let (mut issues, mut valid) = (Vec::new(), true);
-    for (index, account) in post.accounts.iter().enumerate() {
-        let own = findings.iter().filter(|finding| finding.accounts.contains(&account.id));
-        let mut note = |severity: Severity, code: &str, message: &str, path: Vec<Segment>| {
-            valid &= severity != Severity::Error;
-            if issues.len() == MAX_ISSUES {
-                return;
+    for index in 0..post.accounts.len() {
+        for issue in issues_of(&post, index, &findings, &unknown, &outlook, &past) {
+            valid &= issue.severity.value() != Severity::Error;
+            if issues.len() < MAX_ISSUES {
+                issues.push(issue);
             }
-            issues.push(VerdictIssue {
-                account: account.id.0,
-                platform: EnumString::of(&account.platform),
-                severity: EnumString::of(severity.as_str()),
-                code: code.to_owned(),
-                message: message.to_owned(),
-                path,
-            });
-        };
-        for finding in own {
-            let issue = &finding.issue;
-            note(finding.severity, &issue.code, &issue.message, issue.path.clone());
-        }
-        for path in unknown.iter().filter(|path| concerns(path, &account.platform)) {
-            note(Severity::Warning, "unknown_member", "Is not known, and is ignored", path.clone());
-        }
-        for (_, problem) in crowded.iter().filter(|(id, _)| *id == account.id) {
-            let path = vec![QUEUED_FROM_ACCOUNT.into()];
-            note(Severity::Error, problem.code.as_str(), &problem.detail, path);
-        }
-        if let Some((duplicate, path)) = duplicates.get(&account.id) {
-            let at = timestamp(duplicate.at);
-            let did = if duplicate.is_published { "published" } else { "is to publish" };
-            let place = duplicate.post.map(|post| format!(", in post {post}")).unwrap_or_default();
-            let message = format!("The account {did} the same text at {at}{place}");
-            note(Severity::Warning, "duplicate_text", &message, path.clone());
-        }
-        if let Some(message) = exhausted.get(&account.id) {
-            note(Severity::Warning, "account_exhausted", message, vec!["accounts".into(), index.into()]);
-        }
-        let missing = post.parent.as_ref().map(|parent| parent.missing(account.id)).unwrap_or_default();
-        if !missing.is_empty() {
-            let parts: Vec<_> = missing.iter().map(|position| (position + 1).to_string()).collect();
-            let message = format!(
-                "The post in reply_to is live on the account without part {}; the reply follows the last part that is live",
-                parts.join(", ")
-            );
-            note(Severity::Warning, "reply_to_incomplete", &message, vec![REPLY_TO.into()]);
-        }
-        if let Some(held) = held.get(&account.id) {
-            let message = format!(
-                "The platform refuses the app since {}: {}. The post waits until it takes the app again",
-                timestamp(held.since),
-                held.message.trim_end_matches('.')
-            );
-            note(Severity::Warning, "app_refused", &message, vec!["accounts".into(), index.into()]);
-        }
-        if let Some((at, path)) = past.get(&account.id) {
-            let message = format!("{} has passed: the post is published at once", timestamp(*at));
-            note(Severity::Warning, "time_in_past", &message, path.clone());
-        }
-        if account.status != AccountStatus::Active {
-            let message = format!("The account is {}: it must be reconnected first", account.status);
-            note(Severity::Warning, "account_not_active", &message, vec!["accounts".into(), index.into()]);
         }
     }
     let mut variants = BTreeMap::new();
@@ -212,6 +131,155 @@ pub async fn validate(call: &Call<'_>, body: Proposal) -> Result<Verdict, Proble
     let targets =
         post.variants.into_iter().map(|variant| VerdictTarget::of(variant, post.scheduled_at)).collect();
     Ok(Verdict { valid, issues, variants: variants.into_values().collect(), targets })
+}
+
+/// Facts in the database about a post's accounts at the time when they would get it.
+struct Outlook {
+    now: DateTime<Utc>,
+    /// When accounts without a time of their own would get it.
+    due: DateTime<Utc>,
+    /// The account whose queue has no open slot, with the problem of a creation.
+    crowded: Option<(AccountId, Problem)>,
+    /// Posts with the same text, each with the path of the text.
+    duplicates: HashMap<AccountId, (Duplicate, Vec<Segment>)>,
+    /// Reasons why accounts take no post then.
+    exhausted: HashMap<AccountId, String>,
+    /// Accounts whose app its platform refuses.
+    held: HashMap<AccountId, Held>,
+}
+
+impl Outlook {
+    async fn find(
+        call: &Call<'_>,
+        post: &ResolvedPost,
+        scheduled_at: Option<DateTime<Utc>>,
+    ) -> Result<Self, Problem> {
+        let now = call.now();
+        let ids = |accounts: &[Account]| accounts.iter().map(|account| account.id).collect::<Vec<_>>();
+        let mut outlook = Self {
+            now,
+            due: scheduled_at.unwrap_or_default().max(now),
+            crowded: None,
+            duplicates: HashMap::new(),
+            exhausted: HashMap::new(),
+            held: publishing::held(call.db(), call.access(), &ids(&post.accounts)).await?,
+        };
+        if let Some(queue) = &post.queue {
+            match slots::next(call, queue).await? {
+                Ok(slot) => outlook.due = slot,
+                Err(problem) => outlook.crowded = Some((queue.account, problem)),
+            }
+        }
+        for variant in &post.variants {
+            let due = outlook.due_of(variant);
+            let Variant { accounts, content, settings, is_reply, .. } = variant;
+            // Only main texts are compared.
+            if !is_reply {
+                let (ids, text) = (ids(accounts), &content.containers[0].content);
+                let found =
+                    duplicates::find(call.db(), call.access(), &ids, text, due, DUPLICATE_WINDOW).await?;
+                let found = found.into_iter().map(|(id, found)| (id, (found, post.text_path(variant))));
+                outlook.duplicates.extend(found);
+            }
+            outlook.exhausted.extend(limits::exhausted(call, accounts, settings, *is_reply, due).await?);
+        }
+        Ok(outlook)
+    }
+
+    /// Returns when the accounts of a variant would get it.
+    fn due_of(&self, variant: &Variant) -> DateTime<Utc> {
+        variant.scheduled_at.unwrap_or(self.due).max(self.now)
+    }
+}
+
+/// Returns the times before `long_ago` at which accounts should have got a post, each with its path.
+fn passed(
+    post: &ResolvedPost,
+    scheduled_at: Option<DateTime<Utc>>,
+    long_ago: DateTime<Utc>,
+) -> HashMap<AccountId, (DateTime<Utc>, Vec<Segment>)> {
+    let mut passed = HashMap::new();
+    for variant in &post.variants {
+        let platform = variant.accounts.first().map_or("", |account| &account.platform);
+        let at_own = [json!("config"), json!(platform), json!("scheduled_at")];
+        let own = variant.scheduled_at.map(|at| (at, post.path(variant, &at_own)));
+        let time = own.or(scheduled_at.map(|at| (at, vec!["scheduled_at".into()])));
+        if let Some(time) = time.filter(|(at, _)| *at < long_ago) {
+            passed.extend(variant.accounts.iter().map(|account| (account.id, time.clone())));
+        }
+    }
+    passed
+}
+
+/// Returns the issues of the account at an index, in the order of the verdict.
+fn issues_of(
+    post: &ResolvedPost,
+    index: usize,
+    findings: &[Finding],
+    unknown: &[Vec<Segment>],
+    outlook: &Outlook,
+    past: &HashMap<AccountId, (DateTime<Utc>, Vec<Segment>)>,
+) -> Vec<VerdictIssue> {
+    let account = &post.accounts[index];
+    let itself = || -> Vec<Segment> { vec!["accounts".into(), index.into()] };
+    let issue = |severity: Severity, code: &str, message: String, path: Vec<Segment>| VerdictIssue {
+        account: account.id.0,
+        platform: EnumString::of(&account.platform),
+        severity: EnumString::of(severity.as_str()),
+        code: code.to_owned(),
+        message,
+        path,
+    };
+    let warning = |code: &str, message, path| issue(Severity::Warning, code, message, path);
+    let own = findings.iter().filter(|finding| finding.accounts.contains(&account.id));
+    let own = own.map(|own| {
+        let Issue { code, message, path, .. } = &own.issue;
+        issue(own.severity, code, message.clone(), path.clone())
+    });
+    let mut issues: Vec<_> = own.collect();
+    for path in unknown.iter().filter(|path| concerns(path, &account.platform)) {
+        issues.push(warning("unknown_member", "Is not known, and is ignored".to_owned(), path.clone()));
+    }
+    if let Some((_, problem)) = outlook.crowded.as_ref().filter(|(id, _)| *id == account.id) {
+        let (code, path) = (problem.code.as_str(), vec![QUEUED_FROM_ACCOUNT.into()]);
+        issues.push(issue(Severity::Error, code, problem.detail.clone(), path));
+    }
+    if let Some((duplicate, path)) = outlook.duplicates.get(&account.id) {
+        let at = timestamp(duplicate.at);
+        let did = if duplicate.is_published { "published" } else { "is to publish" };
+        let place = duplicate.post.map(|post| format!(", in post {post}")).unwrap_or_default();
+        let message = format!("The account {did} the same text at {at}{place}");
+        issues.push(warning("duplicate_text", message, path.clone()));
+    }
+    if let Some(message) = outlook.exhausted.get(&account.id) {
+        issues.push(warning("account_exhausted", message.clone(), itself()));
+    }
+    let missing = post.parent.as_ref().map(|parent| parent.missing(account.id)).unwrap_or_default();
+    if !missing.is_empty() {
+        let parts: Vec<_> = missing.iter().map(|position| (position + 1).to_string()).collect();
+        let message = format!(
+            "The post in reply_to is live on the account without part {}; the reply follows the last part that is live",
+            parts.join(", ")
+        );
+        issues.push(warning("reply_to_incomplete", message, vec![REPLY_TO.into()]));
+    }
+    if let Some(held) = outlook.held.get(&account.id) {
+        let message = format!(
+            "The platform refuses the app since {}: {}. The post waits until it takes the app again",
+            timestamp(held.since),
+            held.message.trim_end_matches('.')
+        );
+        issues.push(warning("app_refused", message, itself()));
+    }
+    if let Some((at, path)) = past.get(&account.id) {
+        let message = format!("{} has passed: the post is published at once", timestamp(*at));
+        issues.push(warning("time_in_past", message, path.clone()));
+    }
+    if account.status != AccountStatus::Active {
+        let message = format!("The account is {}: it must be reconnected first", account.status);
+        issues.push(warning("account_not_active", message, itself()));
+    }
+    issues
 }
 
 /// Returns a warning for each setting with the time at which a platform shows the post, if it comes before the post does.

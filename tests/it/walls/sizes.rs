@@ -16,7 +16,6 @@ const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[
     ("api/src/dashboard/analytics.rs", "show", 110),
     ("api/src/dashboard/post.rs", "show", 200),
     ("api/src/openapi/webhooks.rs", "data_schema", 110),
-    ("api/src/posts/validate.rs", "validate", 120),
     ("platforms/tests/behavior.rs", "invalid_content_fails_the_check_before_any_request", 110),
     ("publishing/src/commit.rs", "publish", 110),
     ("sandbox/src/bluesky/repo.rs", "commit", 120),
