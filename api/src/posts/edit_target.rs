@@ -148,51 +148,24 @@ pub async fn edit(
     target_id: &str,
     body: EditTarget,
 ) -> Result<posts::Target, Problem> {
-    let (_, target) = posts::target(call, id, target_id).await?;
-    check_live(&target)?;
+    let post = posts::find(call, id).await?;
+    let target = posts::target_of(&post, target_id)?;
+    check_live(target)?;
     let account = accounts::find(call, &target.account_id.to_string()).await?;
     let named = body.replies.iter().flatten().map(|reply| reply.position);
-    if named.into_iter().any(|position| missing(&target, position).is_some()) {
-        return rewrite(call, id, &target, &account, body).await;
+    if named.into_iter().any(|position| missing(target, position).is_some()) {
+        return rewrite(call, &post, target, &account, body).await;
     }
-    let with_media = (0..).zip(body.replies.iter().flatten()).filter(|(_, reply)| reply.media.is_some());
-    let issues: Vec<_> = with_media
-        .map(|(index, _): (usize, _)| {
-            let at = [Segment::from("replies"), Segment::from(index), Segment::from("media")];
-            Issue::custom(at, "Only the media of a reply that is missing can be changed")
-        })
-        .collect();
-    if !issues.is_empty() {
-        let detail = "the media of a live post can't be changed";
-        return Err(Problem::new(Code::Unprocessable, detail).with_issues(issues));
-    }
+    refuse_media(body.replies.as_deref().unwrap_or_default())?;
     let platform = accounts::platform(&account)?;
     let editing = platform.editing.map_err(|why| Problem::new(Code::EditingUnsupported, why))?;
     if let Some(detail) = platform.explain(Feature::Editing, &account.scopes) {
         return Err(Problem::new(Code::ReconnectRequired, detail));
     }
-    let post = posts::find(call, id).await?;
-    let before = Live::of(&post, &target);
+    let before = Live::of(&post, target);
     let texts = texts(&body, &before)?;
     let settings: Map<String, Value> = body.config.unwrap_or_default().into_iter().collect();
-    let fixed = settings.keys().filter(|name| !editing.settings().contains(&name.as_str()));
-    let issues: Vec<_> = fixed
-        .map(|name| {
-            let message = match editing.settings() {
-                [] => format!("{} lets apps change the text only", platform.name),
-                known => format!("{} lets apps change the text, and {}", platform.name, known.join(", ")),
-            };
-            Issue::new(
-                [Segment::from("config"), Segment::from(name.as_str())],
-                "setting_not_editable",
-                message,
-            )
-        })
-        .collect();
-    if !issues.is_empty() {
-        let detail = "one or more settings can't be changed once a post is published";
-        return Err(Problem::new(Code::ContentRejected, detail).with_issues(issues));
-    }
+    refuse_settings(platform.name, editing.settings(), &settings)?;
     let after = changed(&before, &texts, &settings);
     let media = content::stored(call, post.id, before.containers.clone()).await?.media;
     let variants = [&before, &after].map(|live| live.variant(&account, &media));
@@ -203,7 +176,7 @@ pub async fn edit(
     }
     let is_change = texts.iter().any(|(position, text)| before.text(*position) != Some(text))
         || settings.iter().any(|(name, value)| before.settings.get(name) != Some(value));
-    make(call, &account, &target, (post.id, edits.as_slice()), is_change).await?;
+    make(call, &account, target, (post.id, edits.as_slice()), is_change).await?;
     Ok(posts::target(call, id, target_id).await?.1.into())
 }
 
@@ -256,6 +229,42 @@ fn check_live(target: &Target) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Refuses media of live replies.
+fn refuse_media(replies: &[EditReply]) -> Result<(), Problem> {
+    let with_media = replies.iter().enumerate().filter(|(_, reply)| reply.media.is_some());
+    let issues: Vec<_> = with_media
+        .map(|(index, _)| {
+            let at = [Segment::from("replies"), Segment::from(index), Segment::from("media")];
+            Issue::custom(at, "Only the media of a reply that is missing can be changed")
+        })
+        .collect();
+    if issues.is_empty() {
+        return Ok(());
+    }
+    let detail = "the media of a live post can't be changed";
+    Err(Problem::new(Code::Unprocessable, detail).with_issues(issues))
+}
+
+/// Refuses settings that are not among those that a platform lets apps change.
+fn refuse_settings(platform: &str, known: &[&str], settings: &Map<String, Value>) -> Result<(), Problem> {
+    let fixed = settings.keys().filter(|name| !known.contains(&name.as_str()));
+    let issues: Vec<_> = fixed
+        .map(|name| {
+            let message = match known {
+                [] => format!("{platform} lets apps change the text only"),
+                known => format!("{platform} lets apps change the text, and {}", known.join(", ")),
+            };
+            let at = [Segment::from("config"), Segment::from(name.as_str())];
+            Issue::new(at, "setting_not_editable", message)
+        })
+        .collect();
+    if issues.is_empty() {
+        return Ok(());
+    }
+    let detail = "one or more settings can't be changed once a post is published";
+    Err(Problem::new(Code::ContentRejected, detail).with_issues(issues))
+}
+
 /// Returns a part that is missing of a target.
 fn missing(target: &Target, position: u16) -> Option<&Missing> {
     target.missing.iter().find(|part| part.position == position)
@@ -264,13 +273,12 @@ fn missing(target: &Target, position: u16) -> Option<&Missing> {
 /// Changes parts that are missing. No platform is called, so that any platform's can be changed.
 async fn rewrite(
     call: &Call<'_>,
-    id: &str,
+    post: &Post,
     target: &Target,
     account: &Account,
     body: EditTarget,
 ) -> Result<posts::Target, Problem> {
-    let post = posts::find(call, id).await?;
-    let before = Live::of(&post, target);
+    let before = Live::of(post, target);
     let texts = texts(&body, &before)?;
     let replies = body.replies.unwrap_or_default();
     let mut issues: Vec<_> = [("content", body.content.is_some()), ("config", body.config.is_some())]
@@ -320,7 +328,10 @@ async fn rewrite(
     let media = files.into_iter().map(|(position, (attached, _))| (position, attached)).collect();
     let new = Rewrite { texts, media };
     match publishing::rewrite(call.db(), call.access(), of, &new, target.edited_at, call.now()).await? {
-        Rewritten::Done => Ok(posts::target(call, id, &target.id.to_string()).await?.1.into()),
+        Rewritten::Done => {
+            let (_, target) = posts::target(call, &post.id.to_string(), &target.id.to_string()).await?;
+            Ok(target.into())
+        }
         Rewritten::NotMissing(position) => {
             conflict(format!("the reply at position {position} is not missing any more; read the post again"))
         }

@@ -260,8 +260,13 @@ pub async fn retry(call: &Call<'_>, id: &str, target_id: &str) -> Result<Target,
 /// Returns a target and the id of its post.
 async fn target(call: &Call<'_>, id: &str, target_id: &str) -> Result<(PostId, posts::Target), Problem> {
     let post = find(call, id).await?;
-    let target = post.targets.into_iter().find(|target| target.id.to_string() == target_id.to_lowercase());
-    Ok((post.id, target.ok_or_else(|| Problem::not_found("target"))?))
+    Ok((post.id, target_of(&post, target_id)?.clone()))
+}
+
+/// Returns a target of a post.
+fn target_of<'a>(post: &'a posts::Post, id: &str) -> Result<&'a posts::Target, Problem> {
+    let target = post.targets.iter().find(|target| target.id.to_string() == id.to_lowercase());
+    target.ok_or_else(|| Problem::not_found("target"))
 }
 
 /// Parses a post id; an invalid id is not found.
