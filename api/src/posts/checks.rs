@@ -130,7 +130,57 @@ pub(crate) fn segment(part: &Value) -> Segment {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::posts::{
+        body::TopLevel,
+        content::Content,
+        samples::{account, path},
+    };
+    use domain::Media;
+    use poem_openapi::types::ParseFromJSON;
     use serde_json::json;
+    use store::posts::Container;
+
+    #[test]
+    fn a_finding_is_of_the_accounts_that_it_concerns_and_told_where_they_wrote_it() {
+        let content = Content {
+            containers: vec![Container::new(0, "a".repeat(100_000), Vec::new())],
+            media: vec![Vec::<Media>::new()],
+            is_partial: false,
+        };
+        let settings = json!({ "text_format": 7 });
+        let accounts = vec![account(1, "reddit"), account(2, "reddit")];
+        let variant = Variant::new(accounts, content, settings.clone(), false);
+        let top_level = TopLevel::parse_from_json(Some(json!({ "reddit": settings }))).unwrap();
+        let source = SourcePaths::of(true, &top_level, &Default::default());
+        let findings = check(&[variant], &source);
+        let of_setting = findings.iter().find(|finding| finding.issue.path == path("reddit.text_format"));
+        let of_setting = of_setting.expect("a setting of a wrong type is told");
+        assert_eq!(of_setting.severity, Severity::Error);
+        assert_eq!(of_setting.accounts, [account(1, "reddit").id, account(2, "reddit").id]);
+        assert!(findings.iter().any(|finding| finding.issue.path == path("content")));
+    }
+
+    #[test]
+    fn errors_are_refused_once_for_a_platform_and_warnings_are_not() {
+        let finding = |platform, severity, code| Finding {
+            platform,
+            accounts: Vec::new(),
+            severity,
+            issue: Issue::new(["content"], code, "a message"),
+        };
+        let (error, warning) = (Severity::Error, Severity::Warning);
+        assert!(reject_errors(vec![finding("x", warning, "a")]).is_ok());
+        let problem = reject_errors(vec![
+            finding("x", error, "a"),
+            finding("x", error, "a"),
+            finding("x", warning, "b"),
+            finding("bluesky", error, "a"),
+        ]);
+        let problem = problem.unwrap_err();
+        assert_eq!(problem.code, Code::ContentRejected);
+        let platforms: Vec<_> = problem.issues.iter().map(|issue| &issue.extras["platform"]).collect();
+        assert_eq!(platforms, ["x", "bluesky"]);
+    }
 
     #[test]
     fn what_an_account_does_not_use_is_told_before_the_files_are_there() {

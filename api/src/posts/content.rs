@@ -183,3 +183,80 @@ pub(crate) async fn stored(
 pub fn media_not_ready() -> Problem {
     Problem::new(Code::MediaNotReady, "one or more media items are missing or not ready")
 }
+
+#[cfg(test)]
+impl Assets {
+    /// Returns assets as if they had been found; the post has `own` already.
+    pub(super) fn of(known: Vec<Asset>, own: Vec<Uuid>, imports: Imports) -> Self {
+        Self { known: by_id(known), own: own.into_iter().collect(), imports }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::posts::samples::{asset, path};
+    use domain::MediaStatus::{Failed, PendingUpload, Ready, Uploaded};
+
+    /// Returns the content of a text whose reply names an asset.
+    fn content(assets: &Assets, id: Uuid) -> (Content, Faults) {
+        let named = NewMedia { id: Some(id.to_string()), url: None, alt_text: Some("Alt".to_owned()) };
+        let texts = [Vec::new(), vec![named]].map(|media| NewText { content: "a".to_owned(), media });
+        let mut faults = Faults::default();
+        let content = assets.content(texts.to_vec(), &path("containers"), &mut faults);
+        (content, faults)
+    }
+
+    #[test]
+    fn only_media_that_can_be_published_is_attached() {
+        let id = Uuid::from_u128(1);
+        let fetched =
+            || Asset { source_url: Some("https://a.example/b.jpg".to_owned()), ..asset(1, PendingUpload) };
+        for (known, own, expected) in [
+            (asset(1, Ready), vec![], Ok((1, false))),
+            (asset(1, Uploaded), vec![], Ok((1, false))),
+            (asset(1, PendingUpload), vec![id], Err("The media asset is pending_upload")),
+            (asset(1, Failed), vec![], Err("The media asset is failed")),
+            (asset(2, Ready), vec![], Err("The media asset does not exist")),
+            (fetched(), vec![], Err("The media asset is pending_upload")),
+            // The post named its address before.
+            (fetched(), vec![id], Ok((0, true))),
+        ] {
+            let case = format!("{} {:?}", known.status, known.source_url);
+            let (content, faults) = content(&Assets::of(vec![known], own, Imports::default()), id);
+            let attached = &content.containers[1].media;
+            match expected {
+                Ok((known, is_partial)) => {
+                    assert_eq!(*attached, [Attachment { id, alt_text: Some("Alt".to_owned()) }], "{case}");
+                    assert_eq!((content.media[1].len(), content.is_partial), (known, is_partial), "{case}");
+                    assert!(faults.reject().is_ok(), "{case}");
+                }
+                Err(message) => {
+                    assert!(attached.is_empty(), "{case}");
+                    let problem = faults.reject().unwrap_err();
+                    assert_eq!(problem.code, Code::MediaNotReady, "{case}");
+                    let expected = Issue::custom(path("containers.1.media.0.id"), message);
+                    assert_eq!(problem.issues, [expected], "{case}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_known_of_the_file_at_an_address() {
+        let mut imports = Imports::default();
+        let id = imports.add("https://a.example/b.jpg").0;
+        let (content, faults) = content(&Assets::of(Vec::new(), Vec::new(), imports), id);
+        assert_eq!(content.containers[1].media[0].id, id);
+        assert!(content.media[1].is_empty() && content.is_partial);
+        assert!(faults.reject().is_ok());
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_fetched_is_a_fault_of_the_body() {
+        for (has_bad_address, code) in [(true, Code::InvalidRequest), (false, Code::MediaNotReady)] {
+            let faults = Faults { issues: vec![Issue::whole("a")], has_bad_address };
+            assert_eq!(faults.reject().unwrap_err().code, code);
+        }
+    }
+}

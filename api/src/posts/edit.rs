@@ -312,3 +312,107 @@ fn too_late(status: PostStatus, post: &Post) -> Problem {
     };
     Problem::new(Code::PublishingStarted, detail)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        http::body::read,
+        posts::samples::{account, path, post},
+    };
+    use chrono::{DateTime, TimeDelta, Utc};
+    use serde_json::json;
+    use store::posts::Attachment;
+
+    fn at(seconds: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds)
+    }
+
+    /// Returns a scheduled post, whose first text has a picture.
+    fn scheduled(texts: &[&str]) -> Post {
+        let mut post = post(texts, &[account(1, "x")]);
+        post.containers[0].media = vec![Attachment { id: Uuid::from_u128(1), alt_text: None }];
+        post.default_config = json!({ "x": { "title": "t", "media": [{ "id": Uuid::from_u128(2) }] } });
+        post.scheduled_at = Some(at(9));
+        post
+    }
+
+    #[test]
+    fn texts_and_media_stay_that_an_edit_does_not_replace() {
+        let (single, thread) = (scheduled(&["Old"]), scheduled(&["Old", "Reply"]));
+        let two = json!({ "containers": [{ "content": "New" }, { "content": "Two" }] });
+        for (post, body, expected) in [
+            (&single, json!({}), (true, vec![("Old", 1)])),
+            (&thread, json!({ "is_draft": true }), (true, vec![("Old", 1), ("Reply", 0)])),
+            (&single, json!({ "content": "New" }), (true, vec![("New", 1)])),
+            (&thread, json!({ "content": "New" }), (false, vec![("New", 0)])),
+            (&single, two, (false, vec![("New", 0), ("Two", 0)])),
+        ] {
+            let texts = request(post, &read(body.clone()).unwrap()).texts;
+            let found: (bool, Vec<(&str, usize)>) = match &texts {
+                Texts::Stored(_, containers) => {
+                    (true, containers.iter().map(|one| (&*one.content, one.media.len())).collect())
+                }
+                Texts::Sent(texts) => {
+                    (false, texts.iter().map(|one| (&*one.content, one.media.len())).collect())
+                }
+            };
+            assert_eq!(found, expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn settings_and_time_stay_that_an_edit_does_not_replace() {
+        let post = scheduled(&["Old"]);
+        let stored = || post.default_config.clone();
+        let kept = Time::Stored(Some(at(9)));
+        for (body, config, takes_defaults, time) in [
+            (json!({}), stored(), false, kept),
+            (json!({ "x": { "title": "u" } }), json!({ "x": { "title": "u" } }), false, kept),
+            (json!({ "config": {} }), json!({}), true, kept),
+            (json!({ "accounts": ["name-1"] }), stored(), true, kept),
+            (json!({ "queued_from_account": "name-1" }), stored(), true, kept),
+            (json!({ "scheduled_at": null }), stored(), false, Time::Sent(None)),
+            (json!({ "scheduled_at": at(5) }), stored(), false, Time::Sent(Some(at(5)))),
+        ] {
+            let found = request(&post, &read(body.clone()).unwrap());
+            let found = (found.config, found.takes_defaults, found.time, found.own);
+            let own: HashSet<_> = [1, 2].map(Uuid::from_u128).into();
+            assert_eq!(found, (config, takes_defaults, time, own), "{body}");
+        }
+    }
+
+    #[test]
+    fn the_key_and_the_post_that_is_replied_to_never_change() {
+        let post = Post { external_ref: Some("key".to_owned()), ..scheduled(&["Old"]) };
+        for (body, paths) in [
+            (json!({}), &[][..]),
+            (json!({ "external_ref": "key", "reply_to": null }), &[]),
+            (json!({ "external_ref": "other" }), &["external_ref"]),
+            (json!({ "external_ref": null, "reply_to": post.id }), &["external_ref", "reply_to"]),
+        ] {
+            let refused = refuse_fixed(&post, &read(body.clone()).unwrap());
+            let issues = refused.err().map_or_else(Vec::new, |problem| problem.issues);
+            let found: Vec<_> = issues.into_iter().map(|issue| issue.path).collect();
+            assert_eq!(found, paths.iter().map(|text| path(text)).collect::<Vec<_>>(), "{body}");
+        }
+    }
+
+    #[test]
+    fn metadata_is_changed_key_by_key() {
+        let before: Metadata = [("a".to_owned(), "1".to_owned())].into();
+        let post = Post { metadata: before, ..scheduled(&["Old"]) };
+        let many: Map<_, _> = (0..MAX_KEYS).map(|key| (format!("key-{key}"), json!("1"))).collect();
+        for (body, expected) in [
+            (json!({}), Some(json!({ "a": "1" }))),
+            (json!({ "metadata": null }), Some(json!({}))),
+            (json!({ "metadata": { "b": "2" } }), Some(json!({ "a": "1", "b": "2" }))),
+            (json!({ "metadata": { "a": null } }), Some(json!({}))),
+            (json!({ "metadata": many }), None),
+        ] {
+            let body: EditPost = read(body).unwrap();
+            let found = metadata(&post, &body.metadata);
+            assert_eq!(found.ok().map(|metadata| json!(metadata)), expected);
+        }
+    }
+}

@@ -476,3 +476,128 @@ fn busy() -> Problem {
     let wait = u32::try_from(EDIT_LEASE.as_secs()).unwrap_or(u32::MAX);
     Problem::new(Code::Conflict, detail).retry_after(wait)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        http::body::read,
+        posts::samples::{account, path, post},
+    };
+
+    /// Returns a live thread of three texts, whose second was edited since.
+    fn live() -> Live {
+        let mut post = post(&["Main", "One", "Two"], &[account(1, "x")]);
+        post.default_config = json!({ "x": { "title": "t", "content": "is no setting" } });
+        let config = json!({ "tags": ["a"] });
+        post.targets[0].edits = Some(store::posts::Edits {
+            containers: [(1, "One, edited".to_owned())].into(),
+            config: config.as_object().cloned().unwrap_or_default(),
+        });
+        Live::of(&post, &post.targets[0])
+    }
+
+    #[test]
+    fn what_is_live_has_the_edits_since_it_was_published() {
+        let live = live();
+        assert_eq!(
+            [0, 1, 2, 3].map(|at| live.text(at)),
+            [Some("Main"), Some("One, edited"), Some("Two"), None]
+        );
+        assert_eq!(Value::Object(live.settings), json!({ "title": "t", "tags": ["a"] }));
+    }
+
+    #[test]
+    fn texts_are_for_replies_that_the_post_has_once_each() {
+        let reply = |position| json!({ "position": position, "content": "New" });
+        for (body, expected) in [
+            (json!({ "content": "New" }), Ok(vec![0])),
+            (json!({ "content": "New", "replies": [reply(2), reply(1)] }), Ok(vec![0, 1, 2])),
+            (
+                json!({ "replies": [reply(1), reply(4)] }),
+                Err(("replies.1.position", "The post has no reply at this position")),
+            ),
+            (
+                json!({ "replies": [reply(1), reply(1)] }),
+                Err(("replies.1.position", "The position is given twice")),
+            ),
+        ] {
+            let found = texts(&read(body.clone()).unwrap(), &live());
+            let found =
+                found.map(|texts| texts.into_keys().collect::<Vec<_>>()).map_err(|problem| problem.issues);
+            let expected = expected.map_err(|(at, message)| vec![Issue::custom(path(at), message)]);
+            assert_eq!(found, expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn the_adapter_gets_what_changes_and_settings_with_the_main_post() {
+        let before = live();
+        let media = vec![Vec::new(); 3];
+        let settings = json!({ "title": "u" }).as_object().cloned().unwrap_or_default();
+        for (texts, settings, expected) in [
+            ([(0, "New")].as_slice(), Map::new(), vec![(0, "Main", Some("New"), 0)]),
+            (
+                &[(1, "New"), (2, "New")],
+                Map::new(),
+                vec![(1, "One, edited", Some("New"), 0), (2, "Two", Some("New"), 0)],
+            ),
+            (&[], settings.clone(), vec![(0, "Main", None, 1)]),
+            (&[(2, "New")], settings, vec![(0, "Main", None, 1), (2, "Two", Some("New"), 0)]),
+        ] {
+            let texts = texts.iter().map(|(at, text): &(u16, &str)| (*at, (*text).to_owned())).collect();
+            let after = changed(&before, &texts, &settings);
+            let edits = edits(&before, &after, &media, &texts, &settings);
+            let found: Vec<_> = edits
+                .iter()
+                .map(|edit| (edit.position, edit.before.as_str(), edit.text.as_deref(), edit.names.len()))
+                .collect();
+            assert_eq!(found, expected);
+            let title = if settings.is_empty() { "t" } else { "u" };
+            assert!(
+                edits
+                    .iter()
+                    .all(|edit| edit.settings["title"] == title && edit.settings["tags"] == json!(["a"]))
+            );
+        }
+    }
+
+    #[test]
+    fn a_path_leads_into_the_body_of_the_edit() {
+        let replies =
+            json!({ "replies": [{ "position": 2, "content": "b" }, { "position": 1, "content": "a" }] });
+        let body: EditTarget = read(replies).unwrap();
+        for (from, to) in [
+            ("containers.0.content", "content"),
+            ("containers.1.content", "replies.1.content"),
+            ("containers.2.content", "replies.0.content"),
+            ("config.x.title", "config.title"),
+            ("accounts.0", "accounts.0"),
+        ] {
+            let replies = body.replies.as_deref().unwrap_or_default();
+            assert_eq!(path_in_body(path(from), replies), path(to), "{from}");
+        }
+    }
+
+    #[test]
+    fn settings_that_stay_and_media_of_live_replies_are_refused() {
+        let settings = json!({ "title": "u", "tags": [] }).as_object().cloned().unwrap_or_default();
+        for (known, at, message) in [
+            (&["title"][..], "config.tags", "X lets apps change the text, and title"),
+            (&["tags", "description"], "config.title", "X lets apps change the text, and tags, description"),
+        ] {
+            let issues = refuse_settings("X", known, &settings).unwrap_err().issues;
+            assert_eq!(issues, [Issue::new(path(at), "setting_not_editable", message)]);
+        }
+        assert_eq!(refuse_settings("X", &[], &settings).unwrap_err().issues.len(), 2);
+        assert!(refuse_settings("X", &["title", "tags"], &settings).is_ok());
+        let body: EditTarget = read(json!({ "replies": [
+            { "position": 1, "content": "a" },
+            { "position": 2, "content": "b", "media": [] },
+        ] }))
+        .unwrap();
+        let replies = body.replies.unwrap_or_default();
+        assert!(refuse_media(&replies[..1]).is_ok());
+        assert_eq!(refuse_media(&replies).unwrap_err().issues[0].path, path("replies.1.media"));
+    }
+}

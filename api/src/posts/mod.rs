@@ -686,3 +686,6 @@ enum CreatedPost {
         String,
     ),
 }
+
+#[cfg(test)]
+mod samples;

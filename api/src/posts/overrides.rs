@@ -137,3 +137,80 @@ fn import_all(block: &mut Value, imports: &mut Imports) {
 pub(crate) fn unusable(issues: Vec<Issue>) -> Problem {
     Problem::new(Code::Unprocessable, "the overrides in config can't be applied").with_issues(issues)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::posts::samples::{account, path};
+
+    #[test]
+    fn accounts_are_named_by_their_ids_afterwards() {
+        let (ada, bob) = (account(1, "x"), account(2, "x"));
+        let twin = Account { username: ada.username.clone(), ..account(3, "x") };
+        let id = ada.id.to_string();
+        let by = |key: &str| json!({ "x": { "accounts": { key: { "title": "t" } } } });
+        let none = "Is none of the post's accounts on this platform";
+        let twice = json!({ "x": { "accounts": { id.as_str(): {}, "name-1": {} } } });
+        for (config, is_sent, expected) in [
+            (by("name-1"), true, Ok(by(&id))),
+            (by("network-1"), true, Ok(by(&id))),
+            (by(&id.to_uppercase()), true, Ok(by(&id))),
+            (by("eve"), true, Err(("config.x.accounts.eve", none))),
+            (json!({ "bluesky": by("name-1")["x"] }), true, Err(("config.bluesky.accounts.name-1", none))),
+            // The stored block of an account that the post has no more.
+            (by("eve"), false, Ok(json!({ "x": {} }))),
+            (by("name-3"), false, Ok(json!({ "x": {} }))),
+            (
+                twice,
+                true,
+                Err(("config.x.accounts.name-1", "Names an account that another key names as well")),
+            ),
+        ] {
+            let mut read = config.clone();
+            let accounts = [ada.clone(), bob.clone()];
+            let overrides = PostOverrides::read(&mut read, &accounts, &mut Imports::default(), |_| is_sent);
+            match (overrides, expected) {
+                (Ok(_), expected) => assert_eq!(Ok(read), expected, "{config}"),
+                (Err(problem), expected) => {
+                    let expected = expected.unwrap_err();
+                    assert_eq!(problem.issues, [Issue::custom(path(expected.0), expected.1)], "{config}");
+                }
+            }
+        }
+        let both = PostOverrides::read(&mut by("name-1"), &[ada, twin], &mut Imports::default(), |_| true);
+        let message = "Matches several accounts; use the id of one of them";
+        assert_eq!(both.unwrap_err().issues, [Issue::custom(path("config.x.accounts.name-1"), message)]);
+    }
+
+    #[test]
+    fn an_address_is_replaced_by_one_asset_wherever_it_stands() {
+        let named = json!([{ "url": "https://a.example/b.jpg", "alt_text": "Alt" }]);
+        let mut config = json!({ "x": {
+            "media": named, "accounts": { "name-1": { "containers": [{ "content": "a", "media": named }] } },
+        } });
+        let (accounts, mut imports) = ([account(1, "x")], Imports::default());
+        let overrides = PostOverrides::read(&mut config, &accounts, &mut imports, |_| true).unwrap();
+        let id = imports.add("https://a.example/b.jpg");
+        let expected = json!([{ "id": id, "alt_text": "Alt" }]);
+        let own = &config["x"]["accounts"][accounts[0].id.to_string()];
+        assert_eq!((&config["x"]["media"], &own["containers"][0]["media"]), (&expected, &expected));
+        assert_eq!(media_of(&config), [id.0, id.0]);
+        let ids: Vec<_> = overrides.media().map(|media| media.id.clone()).collect();
+        assert_eq!(ids, [Some(id.to_string()), Some(id.to_string())]);
+    }
+
+    #[test]
+    fn an_account_is_timed_by_its_own_block_or_its_platforms() {
+        let accounts = [account(1, "x"), account(2, "bluesky")];
+        let timed = json!({ "scheduled_at": "2026-01-02T00:00:00Z" });
+        for (mut config, expected) in [
+            (json!({}), false),
+            (json!({ "x": timed }), false),
+            (json!({ "x": timed, "bluesky": timed }), true),
+            (json!({ "x": timed, "bluesky": { "accounts": { "name-2": timed } } }), true),
+        ] {
+            let overrides = PostOverrides::read(&mut config, &accounts, &mut Imports::default(), |_| true);
+            assert_eq!(overrides.unwrap().times_all(&accounts), expected, "{config}");
+        }
+    }
+}

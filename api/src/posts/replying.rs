@@ -117,3 +117,78 @@ impl Parent {
 fn unanswerable(issues: Vec<Issue>) -> Problem {
     Problem::new(Code::Unprocessable, "the post can't be replied to").with_issues(issues)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::posts::samples::{account, path, post};
+    use chrono::DateTime;
+    use domain::{Missing, TargetStatus};
+
+    /// Returns a post to two accounts, of which the first has this target.
+    fn parent(status: TargetStatus, is_unpublished: bool) -> Parent {
+        let mut post = post(&["a", "b"], &[account(1, "x"), account(2, "x")]);
+        post.status = PostStatus::Publishing;
+        post.targets[0].status = status;
+        post.targets[0].unpublished_at = is_unpublished.then_some(DateTime::UNIX_EPOCH);
+        Parent(post)
+    }
+
+    #[test]
+    fn what_is_not_live_and_will_not_be_is_no_place_for_a_reply() {
+        let accounts = [account(1, "x"), account(2, "x")];
+        for (status, is_unpublished, message) in [
+            (TargetStatus::Published, false, None),
+            (TargetStatus::Pending, false, None),
+            (TargetStatus::Failed, false, None),
+            (TargetStatus::Dead, false, Some("The post in reply_to was not published to this account")),
+            (TargetStatus::Canceled, false, Some("The post in reply_to was canceled for this account")),
+            (
+                TargetStatus::Published,
+                true,
+                Some("The post in reply_to was deleted from the platform of this account"),
+            ),
+        ] {
+            let parent = parent(status, is_unpublished);
+            let ids = |accounts: &[Account]| -> Vec<_> {
+                accounts.iter().map(|account| account.id.to_string()).collect()
+            };
+            let live = if message.is_some() { &accounts[1..] } else { &accounts[..] };
+            assert_eq!(parent.accounts().unwrap(), ids(live), "{status}");
+            // Named by the request, or taken from the post.
+            let entries = ["name-2".to_owned(), "network-1".to_owned()];
+            for (entries, at) in [(Some(&entries[..]), "accounts.1"), (None, REPLY_TO)] {
+                let refused = parent.check(&accounts, entries, false).err();
+                let issues = refused.map_or_else(Vec::new, |problem| problem.issues);
+                let expected: Vec<_> =
+                    message.iter().map(|message| Issue::custom(path(at), *message)).collect();
+                assert_eq!(issues, expected, "{status}");
+            }
+        }
+        let other = parent(TargetStatus::Published, false).check(&[account(3, "x")], None, false);
+        let expected = Issue::custom([REPLY_TO], "The post in reply_to is not published to this account");
+        assert_eq!(other.unwrap_err().issues, [expected]);
+    }
+
+    #[test]
+    fn only_a_draft_replies_to_a_draft() {
+        let mut parent = parent(TargetStatus::Pending, false);
+        parent.0.status = PostStatus::Draft;
+        assert_eq!(parent.accounts().unwrap().len(), 2);
+        for is_draft in [true, false] {
+            assert_eq!(parent.check(&[account(1, "x")], None, is_draft).is_ok(), is_draft);
+        }
+        parent.0.status = PostStatus::Canceled;
+        assert!(parent.accounts().is_err());
+    }
+
+    #[test]
+    fn missing_parts_are_of_one_account() {
+        let mut parent = parent(TargetStatus::Published, false);
+        let part =
+            Missing { position: 1, error_code: None, error_message: "a".to_owned(), is_left_out: false };
+        parent.0.targets[0].missing = vec![part];
+        let missing = [1, 2, 3].map(|number| parent.missing(account(number, "x").id));
+        assert_eq!(missing, [vec![1], vec![], vec![]]);
+    }
+}

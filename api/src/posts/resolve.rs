@@ -71,7 +71,7 @@ pub(crate) enum Texts {
 }
 
 /// Time to publish a post; `None` for immediately.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Time {
     /// That of the request.
     Sent(Option<DateTime<Utc>>),
@@ -244,5 +244,65 @@ impl ResolvedPost {
     /// Errors and warnings of the accounts' platforms.
     pub(crate) fn findings(&self) -> Vec<Finding> {
         checks::check(&self.variants, &self.source)
+    }
+}
+
+#[cfg(test)]
+impl ResolvedPost {
+    /// Returns a post of these variants.
+    pub(super) fn of(variants: Vec<Variant>) -> Self {
+        Self {
+            accounts: variants.iter().flat_map(|variant| variant.accounts.clone()).collect(),
+            containers: Vec::new(),
+            variants,
+            default_config: Value::Null,
+            scheduled_at: None,
+            parent: None,
+            imports: Imports::default(),
+            queue: None,
+            source: SourcePaths::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::posts::samples::account;
+    use chrono::TimeDelta;
+    use poem_openapi::types::ParseFromJSON;
+    use serde_json::json;
+
+    #[test]
+    fn a_stored_time_ends_when_each_account_has_one_of_its_own() {
+        let at = DateTime::UNIX_EPOCH + TimeDelta::seconds(5);
+        let accounts = [account(1, "x")];
+        let (timed, none) = (json!({ "x": { "scheduled_at": at } }), json!({}));
+        for (time, config, expected) in [
+            (Time::Sent(Some(at)), &timed, Some(at)),
+            (Time::Sent(Some(at)), &none, Some(at)),
+            (Time::Stored(Some(at)), &timed, None),
+            (Time::Stored(Some(at)), &none, Some(at)),
+            (Time::Sent(None), &none, None),
+            (Time::Stored(None), &none, None),
+        ] {
+            let mut config = config.clone();
+            let overrides = PostOverrides::read(&mut config, &accounts, &mut Imports::default(), |_| true);
+            assert_eq!(time.due(&accounts, &overrides.unwrap()), expected, "{time:?} {config}");
+        }
+    }
+
+    #[test]
+    fn an_address_in_a_text_becomes_an_asset() {
+        let mut imports = Imports::default();
+        let url = "https://a.example/b.jpg";
+        let text = json!({ "content": "a", "media": [{ "id": "b" }, { "url": url, "alt_text": "Alt" }] });
+        let texts =
+            Texts::sent(None, Some(vec![NewText::parse_from_json(Some(text)).unwrap()]), &mut imports);
+        let named: Vec<_> = texts.media().map(|media| (media.id.clone(), media.url.is_some())).collect();
+        let id = imports.add(url).to_string();
+        assert_eq!(named, [(Some("b".to_owned()), false), (Some(id), false)]);
+        let Texts::Sent(single) = Texts::sent(Some("a".to_owned()), None, &mut imports) else { panic!() };
+        assert_eq!((single.len(), single[0].content.as_str()), (1, "a"));
     }
 }

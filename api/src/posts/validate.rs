@@ -481,3 +481,153 @@ pub struct VerdictIssue {
     /// Keys and 0-based indices that lead to the field.
     pub path: Vec<Segment>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        http::problem::Code,
+        posts::{
+            content::Content,
+            samples::{account, path},
+        },
+    };
+
+    fn at(seconds: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds)
+    }
+
+    /// Returns a variant of one account.
+    fn variant(account: Account, settings: Value, scheduled_at: Option<DateTime<Utc>>) -> Variant {
+        let variant = Variant::new(vec![account], Content::default(), settings, false);
+        Variant { scheduled_at, ..variant }
+    }
+
+    fn outlook() -> Outlook {
+        Outlook {
+            now: at(0),
+            due: at(0),
+            crowded: None,
+            duplicates: HashMap::new(),
+            exhausted: HashMap::new(),
+            held: HashMap::new(),
+        }
+    }
+
+    /// Returns severity, code, path and message of an issue.
+    type Shown = (&'static str, String, Vec<Segment>, String);
+
+    fn shown(issues: Vec<VerdictIssue>) -> Vec<Shown> {
+        let shown =
+            |issue: VerdictIssue| (issue.severity.value().as_str(), issue.code, issue.path, issue.message);
+        issues.into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn each_account_is_told_what_concerns_it() {
+        let (ada, bob) = (account(1, "x"), account(2, "bluesky"));
+        let id = ada.id;
+        let post = ResolvedPost::of([ada, bob].map(|account| variant(account, json!({}), None)).into());
+        let duplicate = |post, is_published| {
+            let found = Duplicate { post, at: at(0), is_published };
+            Outlook { duplicates: [(id, (found, path("content")))].into(), ..outlook() }
+        };
+        let other = domain::PostId(Uuid::nil());
+        let held = Held { since: at(0), message: "Not approved.".to_owned() };
+        for (outlook, severity, code, at, message) in [
+            (
+                Outlook { crowded: Some((id, Problem::new(Code::NoOpenSlot, "full"))), ..outlook() },
+                "error",
+                "no_open_slot",
+                "queued_from_account",
+                "full",
+            ),
+            (
+                duplicate(None, true),
+                "warning",
+                "duplicate_text",
+                "content",
+                "The account published the same text at 1970-01-01T00:00:00.000Z",
+            ),
+            (
+                duplicate(Some(other), false),
+                "warning",
+                "duplicate_text",
+                "content",
+                "The account is to publish the same text at 1970-01-01T00:00:00.000Z, in post 00000000-0000-0000-0000-000000000000",
+            ),
+            (
+                Outlook { exhausted: [(id, "It rests".to_owned())].into(), ..outlook() },
+                "warning",
+                "account_exhausted",
+                "accounts.0",
+                "It rests",
+            ),
+            (
+                Outlook { held: [(id, held)].into(), ..outlook() },
+                "warning",
+                "app_refused",
+                "accounts.0",
+                "The platform refuses the app since 1970-01-01T00:00:00.000Z: Not approved. The post waits until it takes the app again",
+            ),
+        ] {
+            let of = |index| shown(issues_of(&post, index, &[], &[], &outlook, &HashMap::new()));
+            assert_eq!(of(0), [(severity, code.to_owned(), path(at), message.to_owned())]);
+            assert!(of(1).is_empty(), "{code}");
+        }
+    }
+
+    #[test]
+    fn findings_come_first_and_the_state_of_the_account_last() {
+        let ada = Account { status: AccountStatus::TokenExpired, ..account(1, "x") };
+        let (id, post) = (ada.id, ResolvedPost::of(vec![variant(ada, json!({}), None)]));
+        let finding = Finding {
+            platform: "x",
+            accounts: vec![id],
+            severity: Severity::Error,
+            issue: Issue::new(["content"], "text_too_long", "Too long"),
+        };
+        let unknown = ["config.x.a", "config.bluesky.b", "bluesky.c", "d"].map(path);
+        let past = [(id, (at(0), path("scheduled_at")))].into();
+        let issues = shown(issues_of(&post, 0, &[finding], &unknown, &outlook(), &past));
+        let found: Vec<_> = issues.into_iter().map(|(_, code, at, _)| (code, at)).collect();
+        let expected = [
+            ("text_too_long", "content"),
+            ("unknown_member", "config.x.a"),
+            ("unknown_member", "d"),
+            ("time_in_past", "scheduled_at"),
+            ("account_not_active", "accounts.0"),
+        ];
+        assert_eq!(found, expected.map(|(code, at)| (code.to_owned(), path(at))));
+    }
+
+    #[test]
+    fn a_time_has_passed_when_it_is_before_the_tolerance() {
+        let own = "config.x.scheduled_at";
+        for (of_post, of_account, expected) in [
+            (None, None, None),
+            (Some(at(9)), None, Some((at(9), "scheduled_at"))),
+            (Some(at(10)), None, None),
+            (Some(at(1)), Some(at(11)), None),
+            (None, Some(at(9)), Some((at(9), own))),
+            (Some(at(1)), Some(at(2)), Some((at(2), own))),
+        ] {
+            let post = ResolvedPost::of(vec![variant(account(1, "x"), json!({}), of_account)]);
+            let found = passed(&post, of_post, at(10)).into_values().next();
+            assert_eq!(found, expected.map(|(at, text)| (at, path(text))));
+        }
+    }
+
+    #[test]
+    fn a_platforms_own_time_is_told_when_it_comes_before_the_post() {
+        let settings = json!({ "publishAt": at(5), "privacyStatus": "private" });
+        let post = ResolvedPost::of(vec![variant(account(1, "youtube"), settings, None)]);
+        for (due, is_late) in [(at(4), false), (at(5), true), (at(6), true)] {
+            let found = late(&post, &post.variants[0], due);
+            let paths: Vec<_> = found.iter().map(|finding| finding.issue.path.clone()).collect();
+            let expected = is_late.then(|| path("config.youtube.publishAt"));
+            assert_eq!(paths, expected.into_iter().collect::<Vec<_>>(), "{due}");
+            assert!(found.iter().all(|finding| finding.accounts == [account(1, "youtube").id]));
+        }
+    }
+}

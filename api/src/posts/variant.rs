@@ -311,3 +311,164 @@ pub(crate) fn deviations(variants: &[Variant]) -> Deviations {
         targets: targets.filter(deviates).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        http::problem::Code,
+        posts::{
+            body::NewText,
+            imports::Imports,
+            samples::{account, asset, path},
+        },
+    };
+    use chrono::TimeDelta;
+    use domain::MediaStatus;
+    use serde_json::json;
+    use uuid::Uuid;
+
+    fn at(seconds: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds)
+    }
+
+    /// Derives the variants of a post with a reply, which is due in an hour.
+    fn derive(mut config: Value, accounts: &[Account]) -> Result<Vec<Variant>, Problem> {
+        let mut imports = Imports::default();
+        let overrides = PostOverrides::read(&mut config, accounts, &mut imports, |_| true)?;
+        let assets = Assets::of(vec![asset(1, MediaStatus::Ready)], Vec::new(), imports);
+        let texts =
+            ["For all", "A reply"].map(|text| NewText { content: text.to_owned(), media: Vec::new() });
+        let mut faults = Faults::default();
+        let content = assets.content(texts.to_vec(), &path("containers"), &mut faults);
+        let base = Base { content, config: &config, due: Some(at(3600)), is_reply: false };
+        variants(base, accounts, &overrides, &assets, faults)
+    }
+
+    #[test]
+    fn each_account_gets_what_replaces_the_posts() {
+        let accounts = [account(1, "x"), account(2, "x"), account(3, "bluesky")];
+        let picture = Uuid::from_u128(1);
+        let sky = json!([[3], 0, ["For all", "A reply"], 0, {}]);
+        for (config, expected) in [
+            (json!({}), json!([sky, [[1, 2], 0, ["For all", "A reply"], 0, {}]])),
+            (
+                json!({ "x": { "content": "For X", "title": "t" } }),
+                json!([sky, [[1, 2], 1, ["For X", "A reply"], 0, { "title": "t" }]]),
+            ),
+            (
+                json!({ "x": { "containers": [{ "content": "Alone" }], "media": [{ "id": picture }] } }),
+                json!([sky, [[1, 2], 1, ["Alone"], 1, {}]]),
+            ),
+            // Settings alone need no content of their own.
+            (
+                json!({ "x": { "title": "t", "accounts": { "name-2": { "title": "b" } } } }),
+                json!([
+                    sky,
+                    [[1], 0, ["For all", "A reply"], 0, { "title": "t" }],
+                    [[2], 0, ["For all", "A reply"], 0, { "title": "b" }]
+                ]),
+            ),
+            // An account has its platform's, unless it replaces that as well.
+            (
+                json!({ "x": { "content": "For X", "accounts": { "name-2": { "media": [{ "id": picture }] } } } }),
+                json!([sky, [[1], 1, ["For X", "A reply"], 0, {}], [[2], 2, ["For X", "A reply"], 1, {}]]),
+            ),
+        ] {
+            let variants = derive(config.clone(), &accounts).unwrap();
+            let shown = variants.iter().map(|variant| {
+                let numbers: Vec<_> = variant.accounts.iter().map(|account| account.id.0.as_u128()).collect();
+                let texts: Vec<_> = variant.content.containers.iter().map(|one| &one.content).collect();
+                json!([numbers, variant.number, texts, variant.content.media[0].len(), variant.settings])
+            });
+            assert_eq!(shown.collect::<Value>(), expected, "{config}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_applied_is_refused_with_its_path() {
+        let accounts: Vec<_> = (1..=5).map(|number| account(number, "x")).collect();
+        let unknown = json!([{ "id": Uuid::from_u128(9) }]);
+        let text = json!({ "content": "a".repeat(100_000) });
+        let long: serde_json::Map<_, _> = (1..=5)
+            .map(|number| (format!("name-{number}"), json!({ "containers": vec![&text; 10] })))
+            .collect();
+        for (block, code, at) in [
+            (json!({ "content": "" }), Code::Unprocessable, "config.x.content"),
+            (
+                json!({ "containers": [{ "content": "a" }, { "content": "" }] }),
+                Code::Unprocessable,
+                "config.x.containers.1.content",
+            ),
+            (json!({ "scheduled_at": at(3599) }), Code::Unprocessable, "config.x.scheduled_at"),
+            (
+                json!({ "accounts": { "name-1": { "scheduled_at": at(0) } } }),
+                Code::Unprocessable,
+                "config.x.accounts.name-1.scheduled_at",
+            ),
+            (json!({ "media": unknown }), Code::MediaNotReady, "config.x.media.0.id"),
+            // The media are told first.
+            (json!({ "content": "", "media": unknown }), Code::MediaNotReady, "config.x.media.0.id"),
+            (json!({ "accounts": long }), Code::Unprocessable, "config"),
+        ] {
+            let problem = derive(json!({ "x": block }), &accounts).err().unwrap();
+            assert_eq!((problem.code, &problem.issues[0].path), (code, &path(at)), "{problem:?}");
+        }
+        assert!(derive(json!({ "x": { "scheduled_at": at(3600) } }), &accounts).is_ok());
+    }
+
+    #[test]
+    fn a_path_leads_to_the_override_that_it_concerns() {
+        let config = json!({ "x": {
+            "content": "For X", "title": "t",
+            "accounts": { "name-2": { "containers": [{ "content": "Alone" }], "title": "b" } },
+        } });
+        let variants = derive(config, &[account(1, "x"), account(2, "x")]).unwrap();
+        for (variant, from, to) in [
+            (0, "containers.0.content", "config.x.content"),
+            (0, "containers.0.media.0", "containers.0.media.0"),
+            (0, "containers.1.content", "containers.1.content"),
+            (0, "config.x.title", "config.x.title"),
+            (1, "containers.0.content", "config.x.accounts.name-2.containers.0.content"),
+            (1, "config.x.title", "config.x.accounts.name-2.title"),
+            (1, "config.x.other", "config.x.other"),
+        ] {
+            assert_eq!(variants[variant].path(path(from)), path(to), "{variant}: {from}");
+        }
+    }
+
+    /// Returns a variant of one account.
+    fn variant(account: Account, number: u16, scheduled_at: Option<DateTime<Utc>>) -> Variant {
+        let content = Content {
+            containers: vec![Container::new(0, number.to_string(), Vec::new())],
+            ..Content::default()
+        };
+        Variant { number, scheduled_at, ..Variant::new(vec![account], content, json!({}), false) }
+    }
+
+    #[test]
+    fn a_post_without_a_time_has_the_earliest_of_its_accounts() {
+        for (of_post, of_accounts, expected) in [
+            (Some(at(5)), [Some(at(6)), None], Some(at(5))),
+            (None, [Some(at(7)), Some(at(6))], Some(at(6))),
+            (None, [Some(at(7)), None], None),
+            (None, [None, None], None),
+        ] {
+            let variants = of_accounts.map(|time| variant(account(1, "x"), 0, time));
+            assert_eq!(due(of_post, &variants), expected);
+            assert_eq!(refuse_times(&variants).is_err(), of_accounts.iter().any(Option::is_some));
+        }
+    }
+
+    #[test]
+    fn the_store_gets_variants_without_gaps() {
+        let numbers = [(1, 3, None), (2, 0, Some(at(1))), (3, 2, None), (4, 0, None)];
+        let variants = numbers.map(|(of, number, time)| variant(account(of, "x"), number, time));
+        let kept = deviations(&variants);
+        let texts: Vec<_> = kept.variants.iter().map(|containers| containers[0].content.as_str()).collect();
+        assert_eq!(texts, ["2", "3"]);
+        let targets: Vec<_> =
+            kept.targets.iter().map(|(id, own)| (id.0.as_u128(), own.variant, own.scheduled_at)).collect();
+        assert_eq!(targets, [(1, 2, None), (2, 0, Some(at(1))), (3, 1, None)]);
+    }
+}
