@@ -19,6 +19,9 @@ mod proof;
 mod specific;
 mod specs;
 mod trials;
+#[expect(unreachable_pub, reason = "shared with the tests of the service")]
+#[path = "../../tests/src/yaml.rs"]
+mod yaml;
 
 use chrono::TimeDelta;
 use domain::{ErrorCode, Failure};

@@ -1,7 +1,7 @@
 //! The deployment files name the program's variables, and give each process only its own secrets.
 
 use crate::pages::{blocks, commands};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
@@ -434,5 +434,17 @@ fn the_templates_of_the_secrets_are_copied_for_their_owner_only() {
     for role in Role::ALL {
         let file = secrets.join(format!("{}.env", role.name()));
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o77, 0, "{}", file.display());
+    }
+}
+
+#[test]
+fn yaml_is_read_as_the_programs_read_it_that_it_is_for() {
+    let file = "x: &x { a: 1, b: 2 }\ny: &y { <<: *x, b: 3 }\nz:\n  <<: *y\n  c: [*x, no, 0644, '1', 2020-01-02]\n\
+                ---\n# Nothing.\n---\n- |\n  a\n   b\n- null\n";
+    let (x, y) = (json!({ "a": 1, "b": 2 }), json!({ "a": 1, "b": 3 }));
+    let z = json!({ "a": 1, "b": 3, "c": [x, "no", "0644", "1", "2020-01-02"] });
+    assert_eq!(yaml(file), [json!({ "x": x, "y": y, "z": z }), json!(["a\n b\n", null])]);
+    for wrong in ["a: 1\nb: 2\na: 3\n", "a: *b\n", "a: [1\n", "? [1]\n: 2\n"] {
+        assert!(std::panic::catch_unwind(|| yaml(wrong)).is_err(), "{wrong}");
     }
 }

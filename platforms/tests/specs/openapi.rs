@@ -1,6 +1,7 @@
 //! Validates a request against an OpenAPI 3 document, with the parts of JSON Schema that it uses.
 
 use super::Heard;
+use crate::yaml::yaml;
 use serde_json::Value;
 use std::{fs, path::Path};
 
@@ -23,8 +24,8 @@ impl Document {
             .find(|path| path.file_name().is_some_and(|own| own.to_string_lossy().starts_with(name)));
         let text = fs::read_to_string(file.expect("the document is there")).expect("it can be read");
         // JSON is valid YAML, but the JSON parser is faster.
-        let root = serde_json::from_str(&text).or_else(|_| serde_yaml::from_str(&text));
-        Self { root: root.expect("it is JSON or YAML"), base }
+        let root = serde_json::from_str(&text).unwrap_or_else(|_| yaml(&text).remove(0));
+        Self { root, base }
     }
 
     /// Returns whether the document applies to a request.
