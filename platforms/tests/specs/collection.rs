@@ -27,7 +27,11 @@ const DOCUMENTED: [&str; 6] =
 impl Collection {
     pub(crate) fn open(path: &Path) -> Self {
         let text = fs::read_to_string(path).expect("the collection can be read");
-        Self(serde_json::from_str(&text).expect("it is JSON"))
+        Self::of(serde_json::from_str(&text).expect("it is JSON"))
+    }
+
+    pub(crate) fn of(root: Value) -> Self {
+        Self(root)
     }
 
     /// Returns all requests, in order.

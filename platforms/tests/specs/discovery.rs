@@ -12,7 +12,11 @@ impl Document {
     /// Opens the document whose file name begins with `name`.
     pub(crate) fn open(folder: &Path, name: &str) -> Self {
         let text = fs::read_to_string(folder.join(format!("{name}.discovery.json"))).expect("it is there");
-        Self(serde_json::from_str(&text).expect("it is JSON"))
+        Self::of(serde_json::from_str(&text).expect("it is JSON"))
+    }
+
+    pub(crate) fn of(root: Value) -> Self {
+        Self(root)
     }
 
     /// Returns the faults of a request and its response. `path` is without the host.

@@ -10,10 +10,15 @@ pub(crate) struct Lexicons(HashMap<String, Value>);
 
 impl Lexicons {
     pub(crate) fn open(folder: &Path) -> Self {
-        let mut all = HashMap::new();
+        let mut all = Vec::new();
         read(&folder.join("atproto-lexicons"), &mut all);
         assert!(all.len() > 50, "lexicons are missing");
-        Self(all)
+        Self::of(all)
+    }
+
+    pub(crate) fn of(all: impl IntoIterator<Item = Value>) -> Self {
+        let id = |lexicon: &Value| lexicon["id"].as_str().expect("a lexicon has an id").to_owned();
+        Self(all.into_iter().map(|lexicon| (id(&lexicon), lexicon)).collect())
     }
 
     /// Returns the faults of a request.
@@ -55,8 +60,10 @@ impl Lexicons {
         }
         if nsid == "com.atproto.repo.putRecord" {
             let collection = call.body["collection"].as_str().unwrap_or_default();
-            let record = &self.0[collection]["defs"]["main"]["record"];
-            self.judge(collection, record, &call.body["record"], collection, &mut faults);
+            match self.0.get(collection).map(|lexicon| &lexicon["defs"]["main"]["record"]) {
+                Some(record) => self.judge(collection, record, &call.body["record"], collection, &mut faults),
+                None => faults.push(format!("{nsid}: no collection {collection}")),
+            }
         }
         faults
     }
@@ -163,14 +170,13 @@ impl Lexicons {
     }
 }
 
-fn read(folder: &Path, all: &mut HashMap<String, Value>) {
+fn read(folder: &Path, all: &mut Vec<Value>) {
     for file in fs::read_dir(folder).expect("the folder can be read").filter_map(Result::ok) {
         if file.path().is_dir() {
             read(&file.path(), all);
         } else if file.path().extension().is_some_and(|extension| extension == "json") {
             let text = fs::read_to_string(file.path()).expect("a lexicon can be read");
-            let lexicon: Value = serde_json::from_str(&text).expect("a lexicon is JSON");
-            all.insert(lexicon["id"].as_str().expect("a lexicon has an id").to_owned(), lexicon);
+            all.push(serde_json::from_str(&text).expect("a lexicon is JSON"));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Validates the adapters' requests against the platforms' machine-readable descriptions.
 //!
 //! The descriptions belong to the platforms and are not in this repository. `FANFARE_SPECS` names a directory
-//! with these files; without it, the tests pass without checking anything:
+//! with these files; without it, the tests that compare with them pass without checking anything:
 //!
 //! - X's OpenAPI document: `x-api-v2-openapi*.json`, <https://api.x.com/2/openapi.json>
 //! - Pinterest's: `pinterest-v5-openapi.yaml`, <https://github.com/pinterest/api-description>
@@ -14,6 +14,7 @@
 
 mod collection;
 mod discovery;
+mod faults;
 mod lexicon;
 mod openapi;
 mod sdk;
@@ -21,6 +22,11 @@ mod sdk;
 use crate::{
     fixtures::{Actor, Kept, Named, World, pause},
     trials::{self, singles},
+};
+use faults::{
+    a_collection_finds_each_fault, a_discovery_document_finds_each_fault, a_lexicon_finds_each_fault,
+    an_extract_of_an_sdk_finds_each_fault, an_openapi_document_finds_each_fault,
+    an_openapi_document_finds_each_fault_of_a_form,
 };
 use libtest_mimic::Trial;
 use platforms::Replies;
@@ -41,6 +47,12 @@ pub(crate) fn trials() -> Vec<Trial> {
             requests_to_facebook_match_metas_sdk,
             calls_to_youtube_match_its_discovery_documents,
             calls_to_google_business_match_its_discovery_documents,
+            an_openapi_document_finds_each_fault,
+            an_openapi_document_finds_each_fault_of_a_form,
+            a_discovery_document_finds_each_fault,
+            a_lexicon_finds_each_fault,
+            a_collection_finds_each_fault,
+            an_extract_of_an_sdk_finds_each_fault,
         ],
     )
 }

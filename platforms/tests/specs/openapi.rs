@@ -25,6 +25,10 @@ impl Document {
         let text = fs::read_to_string(file.expect("the document is there")).expect("it can be read");
         // JSON is valid YAML, but the JSON parser is faster.
         let root = serde_json::from_str(&text).unwrap_or_else(|_| yaml(&text).remove(0));
+        Self::of(root, base)
+    }
+
+    pub(crate) fn of(root: Value, base: &'static str) -> Self {
         Self { root, base }
     }
 

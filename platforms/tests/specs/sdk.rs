@@ -27,7 +27,10 @@ impl Sdk {
     pub(crate) fn open(folder: &Path, objects: &[&str]) -> Self {
         let path = folder.join("meta-graph-v26-sdk-extract.json");
         let text = fs::read_to_string(path).expect("the extract can be read");
-        let all: Value = serde_json::from_str(&text).expect("it is JSON");
+        Self::of(&serde_json::from_str(&text).expect("it is JSON"), objects)
+    }
+
+    pub(crate) fn of(all: &Value, objects: &[&str]) -> Self {
         let fields = DOCUMENTED.iter().map(|field| (*field).to_owned()).collect();
         let mut sdk = Self { fields, edges: HashMap::new() };
         for name in objects {
