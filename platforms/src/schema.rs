@@ -1,6 +1,9 @@
 //! Schemas of the platforms' settings, with a validator for the part of JSON Schema that they use.
 //!
-//! A general validator would be larger, and its messages are not written for a post's author.
+//! By hand, because its messages are the product: they are read by a post's author, who knows no JSON Schema. A crate for
+//! it says a pattern where this says `a language, such as de-DE`, knows none of the annotations below, and brings twenty
+//! further crates.
+//!
 //! Four annotations of a setting are ours: `excludes` names other settings, or `media`, that it does not go with; `with`
 //! names another setting without which it is not used; `kinds` names the kinds of post that use it, as [`crate::Publisher::post_kind`] does; `isPromise` is true where the
 //! public would be told or shown something else without it, so that it is never dropped, or lists the values of which that

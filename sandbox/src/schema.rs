@@ -3,6 +3,9 @@
 //! Types, required and unknown members, enumerations, lengths and ranges. `digits` is the pattern of numeric
 //! ids, the only pattern in use. The first issue is returned, in the wording of X's validator: `$.media: null
 //! found, object expected`.
+//!
+//! By hand, because that wording and the order in which a platform looks are what is simulated, and each constraint is a
+//! rule with a key, which the tests break one by one. A crate for JSON Schema has its own words and order.
 
 use super::exchange::Cause;
 use serde_json::{Map, Value};

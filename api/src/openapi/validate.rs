@@ -3,6 +3,9 @@
 //! The derived schema is the only definition of types, lengths and formats, so what is documented is
 //! enforced. Parsers stop at the first error, so this walks the value before it is parsed. Codes and further
 //! members are Zod's: <https://zod.dev/v3?id=error-handling>
+//!
+//! By hand, because these codes, members and sentences are the contract: a crate for JSON Schema has others, each of which
+//! would have to be translated with the schema at hand. What null means ([`Null`]) is a rule of ours as well.
 
 use crate::{
     http::problem::{Issue, MAX_ISSUES, Segment, clip},
