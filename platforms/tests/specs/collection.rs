@@ -1,4 +1,5 @@
-//! A Postman collection of requests that the platform publishes.
+//! A Postman collection of requests that the platform publishes. It has examples and no schemas, so what is compared are
+//! paths and names.
 
 use super::Heard;
 use serde_json::Value;

@@ -1,12 +1,21 @@
 //! Validates a request and its response against one of Google's discovery documents.
 //! <https://developers.google.com/discovery/v1/reference/apis>
+//!
+//! Its schemas are converted once and judge bodies and answers. What is no part of a schema is compared here: paths,
+//! methods, uploads, and parameters, which are texts of a type.
 
-use super::Heard;
-use serde_json::Value;
-use std::{fs, path::Path};
+use super::{
+    Heard,
+    schemas::{ADDRESS, Schemas},
+};
+use serde_json::{Map, Value, json};
+use std::{fs, path::Path, sync::Arc};
 
 /// A discovery document.
-pub(crate) struct Document(Value);
+pub(crate) struct Document {
+    root: Value,
+    schemas: Schemas,
+}
 
 impl Document {
     /// Opens the document whose file name begins with `name`.
@@ -15,20 +24,23 @@ impl Document {
         Self::of(serde_json::from_str(&text).expect("it is JSON"))
     }
 
-    pub(crate) fn of(root: Value) -> Self {
-        Self(root)
+    pub(crate) fn of(mut root: Value) -> Self {
+        let mut schemas = root["schemas"].take();
+        schemas.as_object_mut().into_iter().flat_map(Map::values_mut).for_each(convert);
+        Self { root, schemas: Schemas::of(Arc::new(schemas)) }
     }
 
     /// Returns the faults of a request and its response. `path` is without the host.
     pub(crate) fn faults(&self, call: &Heard, path: &str) -> Vec<String> {
         let at = format!("{} {path}", call.method);
-        let Some((method, is_upload)) = self.method(&self.0["resources"], call, path.trim_start_matches('/'))
+        let Some((method, is_upload)) =
+            self.method(&self.root["resources"], call, path.trim_start_matches('/'))
         else {
             return vec![format!("{at}: no such method")];
         };
         let mut faults = Vec::new();
         for (name, value) in &call.query {
-            let known = [&method["parameters"][name], &self.0["parameters"][name]];
+            let known = [&method["parameters"][name], &self.root["parameters"][name]];
             match known.into_iter().find(|parameter| parameter.is_object()) {
                 // A parameter of the upload protocol, which the document does not list.
                 None if is_upload && name == "upload_id" => {}
@@ -57,17 +69,15 @@ impl Document {
         }
         let body = description(call).unwrap_or_else(|| call.body.clone());
         if body.is_object() {
-            match method["request"]["$ref"].as_str() {
-                Some(schema) => self.judge(&self.0["schemas"][schema], &body, &at, &mut faults),
-                None => faults.push(format!("{at}: takes no body")),
+            match &method["request"] {
+                Value::Null => faults.push(format!("{at}: takes no body")),
+                schema => self.judge(schema, &body, &at, &mut faults),
             }
         }
         if (200..300).contains(&call.status) && call.answer.is_object() {
-            match method["response"]["$ref"].as_str() {
-                Some(schema) => {
-                    self.judge(&self.0["schemas"][schema], &call.answer, &format!("{at} ->"), &mut faults);
-                }
-                None => faults.push(format!("{at}: answers nothing")),
+            match &method["response"] {
+                Value::Null => faults.push(format!("{at}: answers nothing")),
+                schema => self.judge(schema, &call.answer, &format!("{at} ->"), &mut faults),
             }
         }
         faults
@@ -94,45 +104,34 @@ impl Document {
         None
     }
 
-    fn judge(&self, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
-        let schema = match schema["$ref"].as_str() {
-            Some(name) => &self.0["schemas"][name],
-            None => schema,
-        };
-        let is_typed = match schema["type"].as_str() {
-            Some("object") => value.is_object(),
-            Some("array") => value.is_array(),
-            Some("string") => value.is_string(),
-            Some("boolean") => value.is_boolean(),
-            Some("integer") => value.is_i64() || value.is_u64(),
-            Some("number") => value.is_number(),
-            _ => true,
-        };
-        if !is_typed {
-            faults.push(format!("{at}: {value} is no {}", schema["type"]));
-            return;
-        }
-        if schema["enum"].as_array().is_some_and(|options| !options.contains(value)) {
-            faults.push(format!("{at}: {value} is none of {}", schema["enum"]));
-        }
-        let is_time = matches!(schema["format"].as_str(), Some("date-time" | "google-datetime"));
-        if is_time && value.as_str().is_none_or(|text| chrono::DateTime::parse_from_rfc3339(text).is_err()) {
-            faults.push(format!("{at}: {value} is no time"));
-        }
-        for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-            self.judge(&schema["items"], item, &format!("{at}[{index}]"), faults);
-        }
-        for (name, inner) in value.as_object().into_iter().flatten() {
-            match (&schema["properties"][name], &schema["additionalProperties"]) {
-                (property, _) if property.is_object() => {
-                    self.judge(property, inner, &format!("{at}.{name}"), faults)
-                }
-                (_, more) if more.is_object() => self.judge(more, inner, &format!("{at}.{name}"), faults),
-                _ if schema["type"] == "any" => {}
-                _ => faults.push(format!("{at}: no member {name}")),
-            }
-        }
+    /// Adds the faults of an object, for which a method names the schema.
+    fn judge(&self, named: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
+        let mut schema = named.clone();
+        convert(&mut schema);
+        self.schemas.judge(&schema, value, at, faults);
     }
+}
+
+/// Makes a schema of the document one of [`Schemas`]: references are addresses, an object has no other members than it
+/// lists, and may be anything where it says so.
+fn convert(schema: &mut Value) {
+    if let Some(name) = schema["$ref"].as_str() {
+        *schema = json!({ "$ref": format!("{ADDRESS}#/{name}") });
+        return;
+    }
+    let Some(members) = schema.as_object_mut() else { return };
+    // A name, where draft 4 expects an address.
+    members.remove("id");
+    if members.get("type").is_some_and(|kind| kind == "any") {
+        members.remove("type");
+    } else {
+        members.entry("additionalProperties").or_insert(Value::Bool(false));
+    }
+    for name in ["items", "additionalProperties"] {
+        members.get_mut(name).into_iter().for_each(convert);
+    }
+    let properties = members.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flat_map(Map::values_mut).for_each(convert);
 }
 
 /// Returns the description in an upload that contains it beside the file.

@@ -79,6 +79,13 @@ fn openapi_document() -> openapi::Document {
                 "type": "object", "required": ["repost_count"],
                 "properties": { "repost_count": { "type": "integer" } },
             },
+            "ids": { "type": "array", "uniqueItems": true },
+            "sums": { "minProperties": 1, "additionalProperties": { "type": "integer" } },
+            "at": { "type": "string", "format": "date-time" },
+            "day": { "type": "string", "format": "date" },
+            "one": { "oneOf": [{ "type": "integer" }, { "type": "number", "maximum": 2 }] },
+            "above": { "type": "number", "minimum": 0, "exclusiveMinimum": true },
+            "address": { "type": "string", "pattern": "^(?=.*://)[\\s\\S]+$" },
         },
     });
     let kind = |kind: &str, member: &str| {
@@ -145,7 +152,9 @@ pub(super) async fn an_openapi_document_finds_each_fault() {
     let pin = json!({
         "title": "Abc", "color": "#0099FF", "link": null, "kind": null, "tags": ["one"], "count": 10,
         "ratio": 1, "is_open": true, "owner": { "name": "Ada", "more": 1 }, "heir": null,
-        "source": { "kind": "url", "url": "https://a.example" }, "either": 7, "both": "ab",
+        "source": { "kind": "url", "url": "https://a.example" }, "either": 7, "both": "ab", "ids": [1, 2],
+        "sums": { "a": 1 }, "at": "2030-01-02T03:04:05Z", "day": "2030-01-02", "one": 7, "above": 0.1,
+        "address": "a://b",
     });
     let at = "/api.example.com/v5/pins";
     let good = call("POST", at, &[("size", "5"), ("fields", "id,title"), ("open", "true")], &pin);
@@ -204,6 +213,14 @@ pub(super) async fn an_openapi_document_finds_each_fault() {
         ("both", json!("a")),
         ("counts", json!({})),
         ("counts", json!({ "repost_count": "1" })),
+        ("ids", json!([1, 1])),
+        ("sums", json!({})),
+        ("sums", json!({ "a": "1" })),
+        ("at", json!("2030-01-02 03:04")),
+        ("day", json!("2030-02-30")),
+        ("one", json!(1)),
+        ("above", json!(0)),
+        ("address", json!("b")),
         ("nothing", json!(1)),
     ];
     assert_members(&good, &BOTH, &members, faults);
@@ -267,6 +284,8 @@ fn discovery_document() -> discovery::Document {
             "published": { "type": "string", "format": "date-time" },
             "updated": { "type": "string", "format": "google-datetime" },
             "status": { "type": "string", "enum": ["public", "private"], "enumDescriptions": ["", ""] },
+            "views": { "type": "string", "format": "uint64" },
+            "balance": { "type": "string", "format": "int64" },
             "free": { "type": "any" },
         },
     });
@@ -303,6 +322,7 @@ pub(super) async fn a_discovery_document_finds_each_fault() {
         "etag": "1", "snippet": { "title": "A" }, "localizations": { "de-DE": { "title": "B" } }, "tags": ["one"],
         "count": 1, "ratio": 0.5, "made": true, "published": "2030-01-02T03:04:05Z",
         "updated": "2030-01-02T03:04:05.678+01:00", "status": "public", "free": { "any": [1] },
+        "views": "18446744073709551615", "balance": "-5",
     });
     let query = [
         ("part", "id"),
@@ -349,6 +369,9 @@ pub(super) async fn a_discovery_document_finds_each_fault() {
         ("published", json!("yesterday")),
         ("updated", json!("yesterday")),
         ("status", json!("secret")),
+        ("views", json!("-5")),
+        ("views", json!(5)),
+        ("balance", json!("many")),
         ("nothing", json!(1)),
     ];
     assert_members(&good, &BOTH, &members, faults);

@@ -1,4 +1,8 @@
 //! Validates a request against AT Protocol's lexicons. <https://atproto.com/specs/lexicon>
+//!
+//! By hand, because a lexicon is no JSON Schema, although it looks like one: a text has a length in bytes and another in
+//! graphemes, a union is chosen by `$type`, and references, blobs, CIDs and NSIDs are its own. Converted, each of these
+//! would be a keyword or a format that is written here all the same.
 
 use super::Heard;
 use serde_json::Value;

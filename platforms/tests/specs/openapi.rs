@@ -1,13 +1,21 @@
-//! Validates a request against an OpenAPI 3 document, with the parts of JSON Schema that it uses.
+//! Validates a request and its response against an OpenAPI 3.0 document.
+//!
+//! Its schemas are converted once and judge parameters, bodies and answers. What is no part of a schema is compared here:
+//! paths, methods, the notation of parameters and forms, media types and statuses. Of a form in parts only the names are
+//! known, because a file is cut off.
 
-use super::Heard;
+use super::{
+    Heard,
+    schemas::{ADDRESS, Schemas},
+};
 use crate::yaml::yaml;
-use serde_json::Value;
-use std::{fs, path::Path};
+use serde_json::{Value, json};
+use std::{fs, path::Path, sync::Arc};
 
 /// An OpenAPI document.
 pub(crate) struct Document {
-    root: Value,
+    root: Arc<Value>,
+    schemas: Schemas,
     /// Prefix of its paths: the host, and the common path.
     base: &'static str,
 }
@@ -28,8 +36,10 @@ impl Document {
         Self::of(root, base)
     }
 
-    pub(crate) fn of(root: Value, base: &'static str) -> Self {
-        Self { root, base }
+    pub(crate) fn of(mut root: Value, base: &'static str) -> Self {
+        convert(&mut root);
+        let root = Arc::new(root);
+        Self { schemas: Schemas::of(root.clone()), root, base }
     }
 
     /// Returns whether the document applies to a request.
@@ -76,7 +86,7 @@ impl Document {
                         Some("boolean") => value.parse::<bool>().map_or(Value::Null, Value::from),
                         _ => Value::from(value.as_str()),
                     };
-                    self.judge(schema, &value, &format!("{at}?{name}"), &mut faults);
+                    self.schemas.judge(schema, &value, &format!("{at}?{name}"), &mut faults);
                 }
             }
         }
@@ -118,16 +128,17 @@ impl Document {
                     .map(|(name, value)| (name.into_owned(), Value::from(value.into_owned())))
                     .collect();
                 let schema = &content["application/x-www-form-urlencoded"]["schema"];
-                self.judge(schema, &Value::from_iter(form), &at, &mut faults);
+                self.schemas.judge(schema, &Value::from_iter(form), &at, &mut faults);
             }
-            mime => self.judge(&content[mime]["schema"], &call.body, &at, &mut faults),
+            mime => self.schemas.judge(&content[mime]["schema"], &renamed(&call.body), &at, &mut faults),
         }
         let responses = &operation["responses"];
         let status = call.status.to_string();
         let response = if responses[&status].is_null() { &responses["default"] } else { &responses[&status] };
         let schema = &self.resolve(response)["content"]["application/json"]["schema"];
         if (200..300).contains(&call.status) && call.status != 204 && schema.is_object() {
-            self.judge(schema, &call.answer, &format!("{at} answered {status}"), &mut faults);
+            let at = format!("{at} answered {status}");
+            self.schemas.judge(schema, &renamed(&call.answer), &at, &mut faults);
         }
         faults
     }
@@ -135,88 +146,58 @@ impl Document {
     fn resolve<'a>(&'a self, value: &'a Value) -> &'a Value {
         match value["$ref"].as_str() {
             Some(reference) => {
-                self.root.pointer(reference.trim_start_matches('#')).expect("references lead somewhere")
+                let pointer = reference.trim_start_matches(ADDRESS).trim_start_matches('#');
+                self.root.pointer(pointer).expect("references lead somewhere")
             }
             None => value,
         }
     }
+}
 
-    fn judge(&self, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
-        let schema = self.resolve(schema);
-        if value.is_null() && schema["nullable"] == true {
-            return;
-        }
-        for part in schema["allOf"].as_array().into_iter().flatten() {
-            self.judge(part, value, at, faults);
-        }
-        let discriminator = &schema["discriminator"];
-        let word = discriminator["propertyName"].as_str().and_then(|name| value[name].as_str());
-        if let Some(reference) = word.and_then(|word| discriminator["mapping"][word].as_str()) {
-            let meant = self.root.pointer(reference.trim_start_matches('#'));
-            self.judge(meant.expect("references lead somewhere"), value, at, faults);
-        } else if let Some(options) = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array()) {
-            let fits = options.iter().any(|option| {
-                let mut faults = Vec::new();
-                self.judge(option, value, at, &mut faults);
-                faults.is_empty()
-            });
-            if !fits {
-                faults.push(format!("{at}: {value} is nothing of what it can be"));
-            }
-        }
-        let is_typed = match schema["type"].as_str() {
-            Some("object") => value.is_object(),
-            Some("array") => value.is_array(),
-            Some("string") => value.is_string(),
-            Some("boolean") => value.is_boolean(),
-            Some("integer") => value.is_i64() || value.is_u64(),
-            Some("number") => value.is_number(),
-            _ => true,
-        };
-        if !is_typed {
-            faults.push(format!("{at}: {value} is no {}", schema["type"]));
-            return;
-        }
-        if schema["enum"].as_array().is_some_and(|options| !options.contains(value)) {
-            faults.push(format!("{at}: {value} is none of {}", schema["enum"]));
-        }
-        if let (Some(pattern), Some(text)) = (schema["pattern"].as_str(), value.as_str())
-            && !regex::Regex::new(pattern).expect("a pattern").is_match(text)
-        {
-            faults.push(format!("{at}: {text} is not as {pattern}"));
-        }
-        let number = value
-            .as_f64()
-            .or_else(|| value.as_array().map(|items| items.len() as f64))
-            .or_else(|| value.as_str().map(|text| text.chars().count() as f64));
-        let lower = ["minimum", "minItems", "minLength"].iter().find_map(|key| schema[*key].as_f64());
-        let upper = ["maximum", "maxItems", "maxLength"].iter().find_map(|key| schema[*key].as_f64());
-        if number.is_some_and(|number| {
-            lower.is_some_and(|lower| number < lower) || upper.is_some_and(|upper| number > upper)
-        }) {
-            faults.push(format!("{at}: {value} is out of bounds"));
-        }
-        for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-            self.judge(&schema["items"], item, &format!("{at}[{index}]"), faults);
-        }
-        let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        faults.extend(required.filter(|name| lacks(value, name)).map(|name| format!("{at}: lacks {name}")));
-        for (name, inner) in value.as_object().into_iter().flatten() {
-            match schema["properties"].get(name) {
-                Some(property) => self.judge(property, inner, &format!("{at}.{name}"), faults),
-                None if schema["additionalProperties"] == false => {
-                    faults.push(format!("{at}: no member {name}"))
-                }
-                None => {}
-            }
-        }
+/// Makes the schemas of a document those of [`Schemas`]: null is a type, the word of a discriminator a condition, and
+/// references begin with the document's address. <https://spec.openapis.org/oas/v3.0.3#schema-object>
+fn convert(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(convert),
+        Value::Object(members) => members.values_mut().for_each(convert),
+        _ => return,
+    }
+    if let Some(Value::String(reference)) = value.get_mut("$ref") {
+        reference.insert_str(0, ADDRESS);
+    }
+    let chosen = choices(&value["discriminator"]);
+    if !chosen.is_empty() {
+        value["allOf"] = value["allOf"].as_array().into_iter().flatten().cloned().chain(chosen).collect();
+    }
+    if value["nullable"] == true {
+        *value = json!({ "anyOf": [{ "type": "null" }, value.take()] });
     }
 }
 
-/// Returns whether a value lacks a member, under its old name too.
-fn lacks(value: &Value, name: &str) -> bool {
-    let old = RENAMED.iter().find(|(_, new)| *new == name).map(|(old, _)| *old);
-    value.get(name).is_none() && old.is_none_or(|old| value.get(old).is_none())
+/// Returns what a discriminator says: for each word that it maps, that an object without this word, or the schema fits.
+fn choices(discriminator: &Value) -> Vec<Value> {
+    let name = discriminator["propertyName"].as_str().unwrap_or_default();
+    let choice = |(word, reference): (&String, &Value)| {
+        let is_meant = json!({
+            "type": "object", "required": [name], "properties": { name: { "enum": [word] } },
+        });
+        let reference = format!("{ADDRESS}{}", reference.as_str().expect("a reference"));
+        json!({ "anyOf": [{ "not": is_meant }, { "$ref": reference }] })
+    };
+    discriminator["mapping"].as_object().into_iter().flatten().map(choice).collect()
+}
+
+/// Returns a value with the names that the document has.
+fn renamed(value: &Value) -> Value {
+    let name = |old: &String| {
+        let new = RENAMED.iter().find(|(known, _)| known == old).map(|(_, new)| (*new).to_owned());
+        new.unwrap_or_else(|| old.clone())
+    };
+    match value {
+        Value::Array(items) => items.iter().map(renamed).collect(),
+        Value::Object(members) => members.iter().map(|(old, value)| (name(old), renamed(value))).collect(),
+        value => value.clone(),
+    }
 }
 
 fn fits(template: &str, path: &str) -> bool {

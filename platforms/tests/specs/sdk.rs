@@ -1,4 +1,5 @@
-//! Validates requests against the code of Meta's SDK: fields of objects, and parameters of edges.
+//! Validates requests against the code of Meta's SDK: fields of objects, and parameters of edges. It has names and no
+//! schemas.
 
 use super::Heard;
 use serde_json::Value;
