@@ -4,9 +4,7 @@
 //! outgoing call and does not have the client's secret. The provider's keys are fetched for each login, so that a
 //! replaced key is never trusted any longer; logins are rare.
 //!
-//! The crate `openidconnect` would replace less than half of this: the API and a worker share the flow, answers are
-//! limited in size and time, addresses in a discovery document are checked, and tokens are verified by `jsonwebtoken` as
-//! it is. It brings signature algorithms and an OAuth client of its own.
+//! Tokens are verified by `jsonwebtoken`; why not the rest by `openidconnect` stands in `docs/decisions.md`.
 
 #![expect(
     dead_code,
@@ -324,4 +322,75 @@ async fn ask<T: DeserializeOwned>(request: RequestBuilder) -> anyhow::Result<T> 
         bail!("the provider answered {status}: {text}");
     }
     serde_json::from_slice(&answer).context("the answer is not as expected")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+    use jsonwebtoken::{EncodingKey, Header, encode, get_current_timestamp};
+    use serde_json::json;
+
+    /// Coordinates and private value of a key: <https://www.rfc-editor.org/rfc/rfc7515#appendix-A.3>.
+    const KEY: [&str; 3] = [
+        "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+        "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+        "jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI",
+    ];
+
+    /// Signs claims with the key, which is encoded as <https://www.rfc-editor.org/rfc/rfc5915> says.
+    fn signed(key_id: &str, claims: &Value) -> String {
+        let [x, y, private] = KEY.map(|part| BASE64_URL_SAFE_NO_PAD.decode(part).unwrap());
+        let head = b"\x30\x81\x87\x02\x01\x00\x30\x13\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07\
+            \x04\x6d\x30\x6b\x02\x01\x01\x04\x20";
+        let der = [&head[..], &private, b"\xa1\x44\x03\x42\x00\x04", &x, &y].concat();
+        let header = Header { kid: Some(key_id.to_owned()), ..Header::new(Algorithm::ES256) };
+        encode(&header, claims, &EncodingKey::from_ec_der(&der)).unwrap()
+    }
+
+    #[test]
+    fn a_token_counts_with_each_claim_and_the_key_that_it_names() {
+        let issuer = "https://id.example";
+        let provider = Provider {
+            issuer: Url::parse(issuer).unwrap(),
+            client_id: "fanfare".to_owned(),
+            client_secret: "secret".to_owned(),
+        };
+        // One key of a kind that nobody here knows hides no other.
+        let keys = json!({ "keys": [
+            { "kty": "AKP", "kid": "another", "alg": "ML-DSA-65", "pub": "AAAA" },
+            { "kty": "EC", "kid": "one", "alg": "ES256", "use": "sig", "crv": "P-256", "x": KEY[0], "y": KEY[1] },
+        ] });
+        let keys: JwkSet = serde_json::from_value(keys).unwrap();
+        let now = get_current_timestamp();
+        let claims = json!({
+            "iss": issuer, "aud": "fanfare", "sub": "7", "nonce": "n", "exp": now + 300, "iat": now,
+        });
+        let verified = |key_id: &str, claims: &Value| {
+            verify(&signed(key_id, claims), &keys, &provider, issuer, "n").map(|claims| claims.sub)
+        };
+        assert_eq!(verified("one", &claims).unwrap(), "7");
+        for key_id in ["another", "two"] {
+            assert!(verified(key_id, &claims).is_err(), "{key_id}");
+        }
+        for (name, value) in [
+            ("exp", json!(now - 300)),
+            // https://github.com/Keats/jsonwebtoken/security/advisories/GHSA-h395-gr6q-cpjc
+            ("exp", json!((now + 300).to_string())),
+            ("exp", Value::Null),
+            ("iss", json!("https://other.example")),
+            ("iss", Value::Null),
+            ("aud", json!("other")),
+            ("aud", json!(["fanfare", "other"])),
+            ("aud", Value::Null),
+            ("azp", json!("other")),
+            ("nonce", json!("o")),
+            ("nonce", Value::Null),
+            ("sub", Value::Null),
+        ] {
+            let mut wrong = claims.clone();
+            wrong[name] = value.clone();
+            assert!(verified("one", &wrong).is_err(), "{name}: {value}");
+        }
+    }
 }
