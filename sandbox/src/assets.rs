@@ -1,4 +1,4 @@
-//! Files of the pages: the dashboard's style sheet and icons, so that its pages and the sandbox's look alike.
+//! Files of the pages: the style sheets and icons of `look/`, which the dashboard has as well, so that both look alike.
 
 use poem::{
     IntoResponse, Response, handler,
@@ -10,12 +10,12 @@ use std::sync::LazyLock;
 
 /// The style sheets of the dashboard, of posts as platforms show them, and of the sandbox.
 pub(crate) const STYLE: &str = concat!(
-    include_str!("../../api/templates/dashboard/style.css"),
-    include_str!("../../api/templates/dashboard/platforms.css"),
+    include_str!("../../look/style.css"),
+    include_str!("../../look/platforms.css"),
     include_str!("../templates/sandbox.css"),
 );
-const ICONS: &str = include_str!("../../api/templates/dashboard/icons.svg");
-const ICON: &str = include_str!("../../api/templates/dashboard/icon.svg");
+const ICONS: &str = include_str!("../../look/icons.svg");
+const ICON: &str = include_str!("../../look/icon.svg");
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let hash = [STYLE, ICONS, ICON].iter().fold(Sha256::new(), |hash, file| hash.chain_update(file));

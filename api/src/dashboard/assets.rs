@@ -5,7 +5,7 @@ use poem::{Response, http::header};
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 
-const STYLE: &str = include_str!("../../templates/dashboard/style.css");
+const STYLE: &str = include_str!("../../../look/style.css");
 const SCRIPT: &str = include_str!("../../templates/dashboard/live.js");
 const PASSKEYS: &str = include_str!("../../templates/dashboard/passkeys.js");
 const PAGE: &str = include_str!("../../templates/dashboard/page.js");
@@ -17,9 +17,9 @@ const KEYS: &str = include_str!("../../templates/dashboard/keys.js");
 const CALENDAR: &str = include_str!("../../templates/dashboard/calendar.js");
 const UPLOAD: &str = include_str!("../../templates/dashboard/upload.js");
 const COMPOSE: &str = include_str!("../../templates/dashboard/compose.js");
-const PLATFORMS: &str = include_str!("../../templates/dashboard/platforms.css");
+const PLATFORMS: &str = include_str!("../../../look/platforms.css");
 const ICONS: &str = icons::FILE;
-const ICON: &str = include_str!("../../templates/dashboard/icon.svg");
+const ICON: &str = include_str!("../../../look/icon.svg");
 
 /// Hashes of the files.
 pub(crate) struct Versions {

@@ -139,7 +139,7 @@ mod tests {
         for platform in platforms::all() {
             let mock = Mock::of(platform.id, ("Ada", "ada"), "One\nTwo", Vec::new(), &json!({}), false);
             assert!(!mock.actions.is_empty() && mock.initial == "A", "{}", platform.id);
-            let style = include_str!("../../templates/dashboard/platforms.css");
+            let style = include_str!("../../../look/platforms.css");
             assert!(style.contains(&format!(".mock.{}", platform.id)), "{}", platform.id);
         }
         let reddit = Mock::of(
