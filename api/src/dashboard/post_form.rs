@@ -23,7 +23,6 @@ use crate::{
         problem::{Code, Issue, Problem, Segment},
     },
     media,
-    openapi::validate::Rules,
     posts::{
         self,
         body::{NewMedia, NewText},
@@ -37,9 +36,11 @@ use chrono_tz::Tz;
 use domain::{MediaStatus, scope::Scope};
 use platforms::{Adapter, check::Severity, look_up};
 use poem::{Response, http::StatusCode};
-use poem_openapi::types::{ParseFromJSON, ToJSON};
 use serde_json::{Map, Value, json};
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    mem,
+};
 use store::posts::{Attachment, Created};
 use uuid::Uuid;
 
@@ -128,6 +129,14 @@ impl MediaField {
             id,
         });
         all.collect()
+    }
+
+    /// The file, as a request body has it.
+    fn wish(&self) -> Value {
+        match self.alt.as_str() {
+            "" => json!({ "id": self.id }),
+            alt => json!({ "id": self.id, "alt_text": alt }),
+        }
     }
 }
 
@@ -346,7 +355,7 @@ pub(crate) async fn show_live(context: &PageContext<'_>) -> Result<Response, Pro
     let form = PostForm::of(&context.form);
     let call = context.call();
     let looks_up = context.form.get("look_up") == "true";
-    let checked = match form.body::<Proposal>() {
+    let checked = match form.wish().and_then(body::read::<Proposal>) {
         Ok(body) => validate::validate(&call, body.looking_up(looks_up)).await,
         Err(problem) => Err(problem),
     };
@@ -468,7 +477,7 @@ pub(super) async fn files(
 }
 
 async fn preview(context: &PageContext<'_>, form: PostForm) -> Result<Response, Problem> {
-    let checked = match form.body::<Proposal>() {
+    let checked = match form.wish().and_then(body::read::<Proposal>) {
         Ok(body) => validate::validate(&context.call(), body.looking_up(true)).await,
         Err(problem) => Err(problem),
     };
@@ -534,7 +543,7 @@ async fn cards(context: &PageContext<'_>, form: &PostForm, verdict: &Verdict) ->
         let limit = adapter.map(|adapter| adapter.text_limit(&account.account_type));
         let target = verdict.targets.iter().find(|target| target.accounts.contains(&account.id));
         let number = target.map_or(0, |target| target.variant);
-        let settings = target.and_then(|target| target.settings.to_json()).unwrap_or_default();
+        let settings = target.map(|target| Value::from_iter(target.settings.clone())).unwrap_or_default();
         let variant = verdict.variants.iter().find(|variant| variant.variant == number);
         let texts = variant.map_or(&own[..], |variant| &variant.containers);
         let counts = counts.entry((platform.to_owned(), number)).or_insert_with(|| {
@@ -585,7 +594,7 @@ async fn cards(context: &PageContext<'_>, form: &PostForm, verdict: &Verdict) ->
 }
 
 async fn publish(context: &PageContext<'_>, form: PostForm) -> Result<Response, Problem> {
-    let created = match form.body() {
+    let created = match form.wish().and_then(body::read) {
         Ok(body) => create::create(&context.call(), body, &Header::default()).await,
         Err(problem) => Err(problem),
     };
@@ -645,6 +654,13 @@ impl PostForm {
         self.filled().iter().map(text).collect()
     }
 
+    /// The same, as a request body has them.
+    fn wished_containers(&self) -> Value {
+        let mut media = self.media.iter().map(MediaField::wish).collect::<Vec<_>>();
+        let text = |text: &String| json!({ "content": text, "media": mem::take(&mut media) });
+        self.filled().iter().map(text).collect()
+    }
+
     /// Adds the texts, media and settings of single platforms.
     fn add_own(&self, blocks: &mut Map<String, Value>) {
         settings_form::apply(&self.own, blocks);
@@ -662,11 +678,7 @@ impl PostForm {
                 block.insert("content".to_owned(), json!(text));
             }
             if has_own_media {
-                let media = media.iter().map(|media| match media.alt.as_str() {
-                    "" => json!({ "id": media.id }),
-                    alt => json!({ "id": media.id, "alt_text": alt }),
-                });
-                block.insert("media".to_owned(), media.collect());
+                block.insert("media".to_owned(), media.into_iter().map(MediaField::wish).collect());
             }
         }
     }
@@ -701,11 +713,11 @@ impl PostForm {
     }
 
     /// Converts the form to a request body.
-    fn body<T: ParseFromJSON + Rules + 'static>(&self) -> Result<T, Problem> {
+    fn wish(&self) -> Result<Value, Problem> {
         let mut body = Map::new();
         match self.filled() {
             [text] if self.media.is_empty() => body.insert("content".to_owned(), json!(text)),
-            _ => body.insert("containers".to_owned(), self.containers().to_json().unwrap_or_default()),
+            _ => body.insert("containers".to_owned(), self.wished_containers()),
         };
         if !self.queue.is_empty() {
             body.insert("queued_from_account".to_owned(), json!(self.queue));
@@ -736,7 +748,7 @@ impl PostForm {
         if blocks.as_object().is_none_or(|blocks| !blocks.is_empty()) {
             body.insert("config".to_owned(), blocks);
         }
-        body::read(Value::Object(body))
+        Ok(Value::Object(body))
     }
 }
 
