@@ -77,7 +77,7 @@ pub struct Config {
 
 impl Config {
     /// The public base URL without the API's path prefix.
-    pub(crate) fn root(&self) -> &str {
+    pub fn root(&self) -> &str {
         let base = self.base_url.trim_end_matches('/');
         base.strip_suffix(PREFIX).unwrap_or(base)
     }
@@ -113,7 +113,7 @@ pub struct TemporalUi {
 
 impl TemporalUi {
     /// The URL of a workflow's page.
-    pub(crate) fn workflow(&self, id: &str) -> String {
+    pub fn workflow(&self, id: &str) -> String {
         let base = self.base.as_str().trim_end_matches('/');
         format!("{base}/namespaces/{}/workflows/{id}", self.namespace)
     }

@@ -1,7 +1,7 @@
-//! Icons of platforms and pages: symbols of one file, which the dashboard serves and the connect pages contain.
+//! Icons of platforms and pages: symbols of one file, of which the connect pages contain those that they show.
 
 /// The file.
-pub(crate) const FILE: &str = include_str!("../../look/icons.svg");
+const FILE: &str = include_str!("../../look/icons.svg");
 
 /// Returns the content of a symbol with the view box `0 0 24 24`; `None` if there is none of this name.
 pub(crate) fn symbol(name: &str) -> Option<&'static str> {

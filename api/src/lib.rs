@@ -1,7 +1,7 @@
-//! The HTTP interface: the API, its OpenAPI document, the MCP endpoint and the dashboard.
+//! The HTTP interface: the API, its OpenAPI document, the MCP endpoint and the pages on which accounts are connected.
 //!
-//! One module per resource holds its wire types, its operations and the functions that the MCP tools and the
-//! dashboard call too. This crate stores what is to be done and reads the results; it makes no outgoing
+//! One module per resource holds its wire types, its operations and the functions that the MCP tools and the pages of
+//! crate `dashboard` call too. This crate stores what is to be done and reads the results; it makes no outgoing
 //! request and cannot decrypt secrets. Modules import downwards only: see `tests/it/walls.rs`.
 
 pub mod accounts;
@@ -10,7 +10,6 @@ pub mod audit;
 pub mod branding;
 pub mod client_tokens;
 pub mod connect;
-pub mod dashboard;
 pub mod events;
 pub mod http;
 mod icons;
@@ -21,7 +20,6 @@ pub mod networks;
 pub mod openapi;
 mod operations;
 mod operator_token;
-mod people;
 pub mod plans;
 pub mod posts;
 pub mod profiles;

@@ -1,12 +1,11 @@
 //! The routes of everything that is served over HTTP, and the middleware around them.
 
 use crate::{
-    app::{App, PREFIX},
+    app::{App, DASHBOARD_PATH, PREFIX},
     connect::{
         begin::begin,
         callback::{self, BEGIN, CALLBACK, CHOOSE},
     },
-    dashboard,
     http::{
         body_timeout::BodyTimeout,
         cors::{ClientCors, Preflight},
@@ -36,8 +35,9 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' 'unsaf
 /// Tells browsers to use https only, for two years. <https://www.rfc-editor.org/rfc/rfc6797>
 const HTTPS_ONLY: &str = "max-age=63072000";
 
-/// Everything that is served over HTTP. Boxed, so that callers do not compile the middleware stack again.
-pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
+/// Everything that is served over HTTP: the API, and `pages` with their paths, below the dashboard's. Boxed, so that
+/// callers do not compile the middleware stack again.
+pub fn endpoint(app: App, pages: Route) -> BoxEndpoint<'static, Response> {
     let base_url = app.config.base_url.trim_end_matches('/').to_owned();
     let page = {
         let base_url = base_url.clone();
@@ -64,7 +64,7 @@ pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
         .with("/", Method::GET)
         .with(probes::LIVE, Method::GET)
         .with(probes::READY, Method::GET);
-    content::routes(probes::routes(Route::new(), &app.health), PREFIX)
+    content::routes(probes::routes(pages, &app.health), PREFIX)
         .at(&specification_path, get(fixed("application/json", None, specification)))
         .nest(
             PREFIX,
@@ -75,10 +75,8 @@ pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
                 .nest("/", operations::service()),
         )
         .at(mcp::PATH, mcp::endpoint(&app.config.base_url))
-        .at(dashboard::PATH, dashboard::handle)
-        .at(format!("{}/*", dashboard::PATH), dashboard::handle)
         // Who opens the bare address is a person.
-        .at("/", get(poem::endpoint::make_sync(|_| Redirect::see_other(dashboard::PATH))))
+        .at("/", get(poem::endpoint::make_sync(|_| Redirect::see_other(DASHBOARD_PATH))))
         .at("/docs", get(fixed("text/html; charset=utf-8", Some(PAGE_POLICY), page)))
         .data(app)
         .with(CatchPanic::new().with_handler(error_middleware::panicked))

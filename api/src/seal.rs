@@ -23,7 +23,7 @@ impl Key {
     }
 
     /// Seals a value that can be opened for `ttl`, for the same purpose only.
-    pub(crate) fn seal(&self, purpose: &str, value: &[u8], ttl: TimeDelta, now: DateTime<Utc>) -> String {
+    pub fn seal(&self, purpose: &str, value: &[u8], ttl: TimeDelta, now: DateTime<Utc>) -> String {
         let plain = [&(now + ttl).timestamp().to_be_bytes()[..], value].concat();
         let nonce = rand::random::<[u8; NONCE_BYTES]>();
         let payload = Payload { msg: &plain, aad: purpose.as_bytes() };
@@ -33,7 +33,7 @@ impl Key {
     }
 
     /// Opens a value; `None` if it is forged or was sealed for another purpose, or its time is over.
-    pub(crate) fn open(&self, purpose: &str, text: &str, now: DateTime<Utc>) -> Option<Vec<u8>> {
+    pub fn open(&self, purpose: &str, text: &str, now: DateTime<Utc>) -> Option<Vec<u8>> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
         let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>()?;
         let payload = Payload { msg: sealed, aad: purpose.as_bytes() };

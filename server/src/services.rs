@@ -500,7 +500,7 @@ impl Api {
         let housekeeping = tokio::spawn(housekeeper.run());
         let relay = tokio::spawn(relay(db, self.temporal, horizon, self.connected, health, handover.clone()));
         info!(address = %self.address, "The API listens on {}", self.address);
-        http::serve(self.listener, api::endpoint(self.app), self.limits, stop)
+        http::serve(self.listener, api::endpoint(self.app, dashboard::endpoint()), self.limits, stop)
             .await
             .context("the API stopped")?;
         handover.cancel();

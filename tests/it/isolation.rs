@@ -617,7 +617,7 @@ async fn over_dashboard(scene: &Scene) {
         }
         assert_eq!(entered.status, StatusCode::SEE_OTHER, "{}: {}", caller.name, entered.text);
         let mut tally = Tally::default();
-        for (method, path, _) in ::api::dashboard::routes() {
+        for (method, path, _) in ::dashboard::routes() {
             // Both modes share the team.
             if path.starts_with("/team/") && caller.kind == Kind::Mode {
                 continue;
@@ -692,8 +692,7 @@ async fn a_scope_opens_what_asks_for_it_and_nothing_else() {
         }
         let mut browser = Browser::new(world);
         assert_eq!(browser.sign_in(key).await.status, StatusCode::SEE_OTHER);
-        let closed =
-            ::api::dashboard::routes().filter(|(_, _, scopes)| !scopes.iter().all(|one| *one == own));
+        let closed = ::dashboard::routes().filter(|(_, _, scopes)| !scopes.iter().all(|one| *one == own));
         let browser = &browser;
         let answers = stream::iter(closed).map(|(method, path, _)| async move {
             let target = filled(path, "7");

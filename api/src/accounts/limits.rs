@@ -181,18 +181,18 @@ pub(crate) async fn exhausted(
 
 /// What an account has left of the documented limit that it is nearest to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Left {
+pub struct Left {
     /// Main posts that are published or planned in the window.
-    pub(crate) used: u64,
+    pub used: u64,
     /// Number allowed in the window.
-    pub(crate) limit: u64,
+    pub limit: u64,
     /// The window.
-    pub(crate) window: Window,
+    pub window: Window,
 }
 
 /// Returns what each account has left, as counted here: no platform is asked. An account without documented limits is
 /// not in the map.
-pub(crate) async fn left(
+pub async fn left(
     call: &Call<'_>,
     accounts: &[(AccountId, &str)],
 ) -> Result<HashMap<AccountId, Left>, Problem> {
@@ -220,7 +220,7 @@ pub(crate) async fn left(
 }
 
 /// Returns until when accounts rest because their platform throttled them; those that don't are not in the map.
-pub(crate) async fn resting(
+pub async fn resting(
     call: &Call<'_>,
     accounts: &[AccountId],
 ) -> Result<HashMap<AccountId, DateTime<Utc>>, Problem> {

@@ -250,7 +250,7 @@ pub async fn capabilities(call: &Call<'_>, id: &str) -> Result<Accepted, Problem
 }
 
 /// Returns true if an account can start targets over that ended because its grant was lost.
-pub(crate) async fn has_lost_targets(call: &Call<'_>, account: &Account) -> Result<bool, Problem> {
+pub async fn has_lost_targets(call: &Call<'_>, account: &Account) -> Result<bool, Problem> {
     if account.status.value() != AccountStatus::Active {
         return Ok(false);
     }

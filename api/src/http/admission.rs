@@ -133,7 +133,7 @@ fn admit(
 /// # Errors
 ///
 /// `rate_limited` or `quota_exceeded`.
-pub(crate) async fn count_session(
+pub async fn count_session(
     app: &App,
     request: &Request,
     owner: Owner,
@@ -176,7 +176,7 @@ pub(crate) async fn count_login(app: &App, request: &Request) -> Result<(), Prob
 /// # Errors
 ///
 /// `rate_limited`.
-pub(crate) async fn count_sign_in(app: &App, request: &Request) -> Result<(), Problem> {
+pub async fn count_sign_in(app: &App, request: &Request) -> Result<(), Problem> {
     count(app, request, SIGN_IN).await
 }
 

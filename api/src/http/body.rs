@@ -31,7 +31,7 @@ pub const MAX_BYTES: usize = 1 << 20;
 const MAX_CONTAINERS: usize = 20_000;
 /// How much of a refused body is read and dropped, in bytes and time: a client that is still sending when the
 /// connection closes does not see the response.
-pub(crate) const DRAIN_LIMIT: (u64, Duration) = (16 << 20, Duration::from_secs(10));
+pub const DRAIN_LIMIT: (u64, Duration) = (16 << 20, Duration::from_secs(10));
 
 /// A JSON body.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ fn parsed<T: ParseFromJSON>(value: Value, issues: Vec<Issue>) -> Result<T, Probl
 
 /// Why a text is not read as JSON. Displays as the rest of a sentence about the text.
 #[derive(Debug)]
-pub(crate) enum Unread {
+pub enum Unread {
     /// There are too many objects and arrays.
     TooLarge,
     /// It is not JSON.
@@ -88,7 +88,7 @@ impl fmt::Display for Unread {
 /// # Errors
 ///
 /// If it is not JSON, or too large.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Value, Unread> {
+pub fn parse(bytes: &[u8]) -> Result<Value, Unread> {
     if Census::of(bytes).containers > MAX_CONTAINERS {
         return Err(Unread::TooLarge);
     }
@@ -224,7 +224,7 @@ async fn swallow(mut body: impl AsyncRead + Unpin) -> Result<Vec<u8>, Problem> {
 }
 
 /// Reads and drops the rest of a refused body, up to a limit in bytes and time.
-pub(crate) async fn drain(rest: impl AsyncRead + Unpin, (most, time): (u64, Duration)) {
+pub async fn drain(rest: impl AsyncRead + Unpin, (most, time): (u64, Duration)) {
     let mut rest = rest.take(most);
     // The response is the same if this fails.
     let _ = tokio::time::timeout(time, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;

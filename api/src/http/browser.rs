@@ -16,12 +16,12 @@ const MAX_AGENT_LENGTH: usize = 200;
 /// True if a form of a page of this origin sent the request, by its `Origin` and, if present, `Sec-Fetch-Site` and
 /// `Sec-Fetch-Mode`. All current browsers send `Origin` with a form; a request without it is refused. So is one that
 /// a script sent: of our scripts only the one that uploads files does that, but foreign code in a page could.
-pub(crate) fn is_ours(request: &Request) -> bool {
+pub fn is_ours(request: &Request) -> bool {
     is_of_our_pages(request) && is_navigation(request)
 }
 
 /// True if a form or a script of a page of this origin sent the request.
-pub(crate) fn is_of_our_pages(request: &Request) -> bool {
+pub fn is_of_our_pages(request: &Request) -> bool {
     let headers = request.headers();
     if headers::lines(headers, SEC_FETCH_SITE).any(|site| site != "same-origin") {
         return false;
@@ -40,13 +40,13 @@ pub(crate) fn is_of_our_pages(request: &Request) -> bool {
 }
 
 /// True if the request was navigated to from another origin.
-pub(crate) fn is_cross_site(request: &Request) -> bool {
+pub fn is_cross_site(request: &Request) -> bool {
     headers::lines(request.headers(), SEC_FETCH_SITE).any(|site| site != "same-origin" && site != "none")
 }
 
 /// True if a cookie may be sent over http, on loopback only. Otherwise its name has the prefix `__Host-`, by which
 /// browsers bind it to this host.
-pub(crate) fn is_plain(app: &App, request: &Request) -> bool {
+pub fn is_plain(app: &App, request: &Request) -> bool {
     let is_https = Url::parse(&app.config.base_url).is_ok_and(|base| base.scheme() == "https");
     let host = headers::text(request.headers(), "Host").ok().flatten();
     let host = host.and_then(|host| Url::parse(&format!("http://{host}")).ok());
@@ -66,12 +66,12 @@ pub(crate) fn agent(request: &Request) -> Option<String> {
 }
 
 /// True unless a script sent the request: `live.js`, which asks for changes while nobody does anything.
-pub(crate) fn is_navigation(request: &Request) -> bool {
+pub fn is_navigation(request: &Request) -> bool {
     headers::lines(request.headers(), SEC_FETCH_MODE).all(|mode| mode == "navigate")
 }
 
 /// The value of a cookie.
-pub(crate) fn cookie<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
+pub fn cookie<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
     // Other software on the host may have set cookies that are not UTF-8, in the same line.
     let pairs = headers::bytes(request.headers(), "Cookie").flat_map(|line| line.split(|byte| *byte == b';'));
     let mut texts = pairs.filter_map(|pair| {

@@ -253,7 +253,7 @@ pub async fn identify(
 }
 
 /// Describes the one who makes a request, for the audit trail.
-pub(crate) fn actor(app: &App, request: &Request, kind: ActorKind, key: Option<&Key>) -> Actor {
+pub fn actor(app: &App, request: &Request, kind: ActorKind, key: Option<&Key>) -> Actor {
     Actor {
         kind,
         key: key.map(|key| (key.id, key.last_four.clone())),

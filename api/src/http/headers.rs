@@ -21,7 +21,7 @@ use std::{borrow::Cow, str};
 /// # Errors
 ///
 /// `invalid_request` naming the header, if it is not UTF-8 or was sent more than once.
-pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Problem> {
+pub fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Problem> {
     single(name, headers.get_all(name).iter())
 }
 

@@ -1,13 +1,13 @@
 //! HTTP infrastructure of all resources: authentication, limits, bodies, pagination and errors.
 
-pub(crate) mod admission;
+pub mod admission;
 pub mod body;
 pub(crate) mod body_timeout;
-pub(crate) mod browser;
+pub mod browser;
 pub mod caller;
 pub(crate) mod cors;
 pub mod error_middleware;
-pub(crate) mod headers;
+pub mod headers;
 pub mod outbound_url;
 pub mod page;
 pub(crate) mod plan;
@@ -18,4 +18,4 @@ pub mod rate_limits;
 pub mod reach;
 pub mod request_id;
 pub mod request_log;
-pub(crate) mod workers;
+pub mod workers;

@@ -194,7 +194,7 @@ impl Problem {
     }
 
     /// Response headers.
-    pub(crate) fn headers(&self) -> impl Iterator<Item = &(HeaderName, HeaderValue)> {
+    pub fn headers(&self) -> impl Iterator<Item = &(HeaderName, HeaderValue)> {
         self.headers.iter()
     }
 
@@ -313,7 +313,7 @@ impl IntoResponse for Problem {
 }
 
 /// The title of a status: its reason phrase, in the wording that the API documents.
-pub(crate) fn title(status: StatusCode) -> &'static str {
+pub fn title(status: StatusCode) -> &'static str {
     match status {
         StatusCode::PAYLOAD_TOO_LARGE => "Payload Too Large",
         StatusCode::UNPROCESSABLE_ENTITY => "Unprocessable Entity",
@@ -388,7 +388,7 @@ impl Issue {
 }
 
 /// Truncates caller-provided text for an issue.
-pub(crate) fn clip(text: &str) -> String {
+pub fn clip(text: &str) -> String {
     clip_to(text, MAX_QUOTE_LENGTH)
 }
 

@@ -26,7 +26,7 @@ pub struct Query<T>(pub T);
 /// # Errors
 ///
 /// All issues, if the parameters violate the schema or a rule.
-pub(crate) fn read<T: ParseFromJSON + Rules + 'static>(query: &str) -> Result<T, Problem> {
+pub fn read<T: ParseFromJSON + Rules + 'static>(query: &str) -> Result<T, Problem> {
     let schema = Schema::of::<T>();
     let (mut object, mut issues) = (Map::new(), Vec::new());
     for (name, text) in form_urlencoded::parse(query.as_bytes()) {

@@ -18,7 +18,7 @@ const RETRY_AFTER: u32 = 10;
 /// # Errors
 ///
 /// `unavailable` when there is no response in time.
-pub(crate) async fn request<R: Request>(call: &Call<'_>, request: R) -> Result<R::Response, Problem> {
+pub async fn request<R: Request>(call: &Call<'_>, request: R) -> Result<R::Response, Problem> {
     call.app.workers.call(request).await.map_err(unanswered)
 }
 

@@ -85,7 +85,7 @@ async fn take(request: &Request, body: Body, app: Data<&App>, id: Path<String>) 
 }
 
 /// Receives the file of an announced asset in the body of a request.
-pub(crate) async fn receive_body(
+pub async fn receive_body(
     request: &Request,
     body: Body,
     app: &App,
@@ -242,7 +242,7 @@ async fn give(
 }
 
 /// Serves the file of an owner, or a range of it.
-pub(crate) async fn give_file(
+pub async fn give_file(
     request: &Request,
     app: &App,
     owner: Owner,
@@ -254,7 +254,7 @@ pub(crate) async fn give_file(
 
 /// Serves the thumbnail of a picture. Until a worker has made it, and for a picture of which none can be made, that is
 /// the picture itself if it is small, and else nothing to be seen, below which the page shows an icon.
-pub(crate) async fn give_thumbnail(
+pub async fn give_thumbnail(
     request: &Request,
     app: &App,
     owner: Owner,

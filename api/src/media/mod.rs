@@ -191,7 +191,7 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
 }
 
 /// Creates and confirms an asset with bytes that came with the request.
-pub(crate) async fn receive(
+pub async fn receive(
     call: &Call<'_>,
     body: NewUpload,
     bytes: impl Stream<Item = Piece>,
@@ -204,7 +204,7 @@ pub(crate) async fn receive(
 }
 
 /// Returns the origin to which browsers upload files, if it is a bucket's.
-pub(crate) async fn upload_origin(call: &Call<'_>) -> Result<Option<String>, Problem> {
+pub async fn upload_origin(call: &Call<'_>) -> Result<Option<String>, Problem> {
     let files = &call.app.config.media;
     if !files.is_in_bucket() {
         return Ok(None);
@@ -390,7 +390,12 @@ async fn find(call: &Call<'_>, id: &str) -> Result<store::media::Media, Problem>
     store::media::get(call.db(), call.access(), read(id)?).await?.ok_or_else(missing)
 }
 
-pub(crate) fn read(id: &str) -> Result<MediaId, Problem> {
+/// Reads the id of an asset.
+///
+/// # Errors
+///
+/// `not_found` if it is none.
+pub fn read(id: &str) -> Result<MediaId, Problem> {
     id.parse().map_err(|_| missing())
 }
 

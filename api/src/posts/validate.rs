@@ -330,7 +330,7 @@ pub struct Proposal {
 impl Proposal {
     /// Asks the platforms, or does not, whatever the body says.
     #[must_use]
-    pub(crate) fn looking_up(mut self, look_up: bool) -> Self {
+    pub fn looking_up(mut self, look_up: bool) -> Self {
         self.post.look_up = look_up;
         self
     }

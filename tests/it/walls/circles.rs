@@ -8,7 +8,7 @@ use super::source::{closed, is_word, keywords, sources, word};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Directories of modules: the roots of crates.
-const ROOTS: [&str; 22] = [
+const ROOTS: [&str; 23] = [
     "domain/src",
     "telemetry/src",
     "store/src",
@@ -24,6 +24,7 @@ const ROOTS: [&str; 22] = [
     "starter/src",
     "devstack/src",
     "api/src",
+    "dashboard/src",
     "doctor/src",
     "server/src",
     "tests/src",
@@ -63,12 +64,12 @@ const KNOTS: &[(&str, &str, &str)] = &[
     ("sandbox/src", "youtube::videos", "youtube::captions"),
     ("sandbox/src", "youtube::videos", "youtube::playlists"),
     ("publishing/src", "attempt", "commit"),
-    ("api/src", "dashboard::context", "dashboard::session"),
-    ("api/src", "dashboard::delivery", "dashboard::webhook"),
-    ("api/src", "dashboard::layout", "dashboard::context"),
-    ("api/src", "dashboard::me", "dashboard::session"),
-    ("api/src", "dashboard::webhook", "dashboard::webhooks"),
     ("api/src", "http::reach", "http::caller"),
+    ("dashboard/src", "context", "session"),
+    ("dashboard/src", "delivery", "webhook"),
+    ("dashboard/src", "layout", "context"),
+    ("dashboard/src", "me", "session"),
+    ("dashboard/src", "webhook", "webhooks"),
     ("server/src", "deployment", "config"),
     ("server/src", "deployment", "startup"),
     ("server/src", "metrics", "admin"),

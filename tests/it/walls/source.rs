@@ -7,7 +7,7 @@ use std::{fs, path::Path, sync::LazyLock};
 use tests::deploy::root;
 
 /// Directories of the crates, from the bottom up.
-pub(super) const CRATES: [&str; 18] = [
+pub(super) const CRATES: [&str; 19] = [
     "domain",
     "telemetry",
     "store",
@@ -23,6 +23,7 @@ pub(super) const CRATES: [&str; 18] = [
     "starter",
     "devstack",
     "api",
+    "dashboard",
     "doctor",
     "server",
     "tests",

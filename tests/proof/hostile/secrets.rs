@@ -636,6 +636,7 @@ fn types_that_print_secrets() -> Vec<String> {
         "activities",
         "starter",
         "api",
+        "dashboard",
         "server",
     ];
     let mut files = 0;
