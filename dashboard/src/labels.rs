@@ -3,7 +3,7 @@
 use crate::zone;
 use askama::filters::HtmlSafe;
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{MediaStatus, PostStatus, TargetStatus};
+use domain::{MediaStatus, PostStatus, TargetStatus, appearance};
 use std::fmt;
 use store::{accounts::AccountStatus, deliveries::DeliveryStatus};
 
@@ -223,8 +223,7 @@ pub(crate) fn medium(status: MediaStatus) -> Label {
 
 /// The letter that stands for a name.
 pub(crate) fn initial(name: &str) -> String {
-    let letter = name.chars().find(|letter| letter.is_alphanumeric());
-    letter.map_or_else(|| "?".to_owned(), |letter| letter.to_uppercase().collect())
+    Some(appearance::initial(name)).filter(|letter| !letter.is_empty()).unwrap_or_else(|| "?".to_owned())
 }
 
 /// The name and kind of a file.

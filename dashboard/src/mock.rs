@@ -1,6 +1,7 @@
 //! Previews that look like each platform's posts: one markup, which the style sheet lays out for each.
 
 use crate::media::Thumb;
+use domain::appearance;
 use serde_json::Value;
 
 /// Number of pictures that a preview shows.
@@ -84,13 +85,8 @@ impl Mock {
         Self {
             platform,
             name: name.to_owned(),
-            handle: handle(platform, username),
-            initial: name
-                .chars()
-                .find(|letter| letter.is_alphanumeric())
-                .into_iter()
-                .flat_map(char::to_uppercase)
-                .collect(),
+            handle: appearance::handle(platform, username),
+            initial: appearance::initial(name),
             place,
             title,
             text,
@@ -99,33 +95,8 @@ impl Mock {
             note: note.unwrap_or_default(),
             is_upright,
             is_reply,
-            actions: actions(platform),
+            actions: appearance::actions(platform),
         }
-    }
-}
-
-/// Returns a username as the platform shows it.
-fn handle(platform: &str, username: &str) -> String {
-    match platform {
-        "reddit" => format!("u/{username}"),
-        "linkedin" | "facebook" | "google_business" => String::new(),
-        "instagram" | "threads" | "pinterest" => username.to_owned(),
-        _ => format!("@{}", username.trim_start_matches('@')),
-    }
-}
-
-fn actions(platform: &str) -> &'static [&'static str] {
-    match platform {
-        "x" | "bluesky" | "threads" => &["Reply", "Repost", "Like", "Share"],
-        "linkedin" => &["Like", "Comment", "Repost", "Send"],
-        "facebook" => &["Like", "Comment", "Share"],
-        "instagram" => &["Like", "Comment", "Share", "Save"],
-        "tiktok" => &["Like", "Comment", "Save", "Share"],
-        "youtube" => &["Like", "Dislike", "Share"],
-        "pinterest" => &["Save"],
-        "google_business" => &["Share"],
-        "reddit" => &["Upvote", "Downvote", "Comment", "Share"],
-        _ => &[],
     }
 }
 

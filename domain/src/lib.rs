@@ -4,6 +4,7 @@
 //! randomness in. The same rules therefore serve the API, the activities and the deterministic
 //! workflows, and are tested without any of these.
 
+pub mod appearance;
 pub mod audit;
 pub mod bound;
 pub mod choice;

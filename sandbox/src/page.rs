@@ -13,6 +13,7 @@ use super::{
 };
 use crate::Identity;
 use askama::Template;
+use domain::appearance::{actions, handle, initial};
 use std::collections::HashSet;
 
 /// Policy of the pages.
@@ -150,30 +151,6 @@ fn shown(platform: &str, note: &str) -> Option<String> {
     }
 }
 
-/// Returns what viewers can do with a post.
-fn actions(platform: &str) -> &'static [&'static str] {
-    match platform {
-        "linkedin" => &["Like", "Comment", "Repost", "Send"],
-        "facebook" => &["Like", "Comment", "Share"],
-        "instagram" | "tiktok" => &["Like", "Comment", "Share", "Save"],
-        "youtube" => &["Like", "Dislike", "Share"],
-        "pinterest" => &["Save"],
-        "google_business" => &["Share"],
-        "reddit" => &["Upvote", "Downvote", "Comment", "Share"],
-        _ => &["Reply", "Repost", "Like", "Share"],
-    }
-}
-
-/// Returns a username as the platform writes it beside the name.
-fn handle(platform: &str, username: &str) -> String {
-    match platform {
-        "reddit" => format!("u/{username}"),
-        "linkedin" | "facebook" | "google_business" => String::new(),
-        "instagram" | "threads" | "pinterest" => username.to_owned(),
-        _ => format!("@{}", username.trim_start_matches('@')),
-    }
-}
-
 /// Returns the platform's name.
 fn name(platform: &str) -> String {
     match platform {
@@ -183,11 +160,6 @@ fn name(platform: &str) -> String {
         "google_business" => "Google Business Profile".to_owned(),
         other => initial(other) + &other[1..],
     }
-}
-
-/// Returns the first letter or digit of a name, in upper case.
-fn initial(name: &str) -> String {
-    name.chars().find(|letter| letter.is_alphanumeric()).into_iter().flat_map(char::to_uppercase).collect()
 }
 
 #[derive(Template)]
