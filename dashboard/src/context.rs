@@ -4,13 +4,13 @@ use crate::{
     PATH,
     fields::Fields,
     labels::Done,
-    layout::{Layout, PageError, Who},
+    layout::{self, Layout, PageError, Who},
     zone,
 };
 use api::{
     app::App,
     http::{
-        caller::Call,
+        caller::{self, Call},
         page::Paging,
         problem::{Code, Problem},
     },
@@ -23,7 +23,7 @@ use poem::{
 };
 use store::{
     Pool,
-    audit::Actor,
+    audit::{Actor, ActorKind},
     bounds::Whole,
     sessions::{Holder, Session, SessionMember},
 };
@@ -46,7 +46,7 @@ pub(crate) struct PageContext<'a> {
 
 impl<'a> PageContext<'a> {
     pub(crate) fn new(app: &'a App, session: Box<Session>, request: &Request, form: Fields) -> Self {
-        let actor = crate::session::actor(app, request, &session);
+        let actor = actor(app, request, &session);
         Self { app, session, actor, query: Fields::of_query(request), form }
     }
 
@@ -173,6 +173,22 @@ impl<'a> PageContext<'a> {
         error: Option<PageError>,
     ) -> Layout {
         Layout { error, ..self.layout(title, section) }
+    }
+
+    /// An error page.
+    pub(crate) fn failure(&self, problem: Problem) -> Response {
+        layout::failure(self.layout("", "nowhere"), problem)
+    }
+}
+
+/// Describes the one who is signed in, for the audit trail.
+pub(crate) fn actor(app: &App, request: &Request, session: &Session) -> Actor {
+    match &session.holder {
+        Holder::Key(key) => caller::actor(app, request, ActorKind::Session, Some(key)),
+        Holder::Member(member) => Actor {
+            member: Some((member.id, member.email.clone())),
+            ..caller::actor(app, request, ActorKind::Session, None)
+        },
     }
 }
 

@@ -4,12 +4,13 @@ use crate::{
     context::PageContext,
     labels::{self, AbsoluteTime, Label, RelativeTime},
     layout::{Layout, PageError, render},
-    webhook::again,
 };
 use api::{http::problem::Problem, webhooks};
 use askama::Template;
+use chrono::{DateTime, Utc};
 use poem::Response;
 use serde_json::Value;
+use store::deliveries::DeliveryStatus;
 
 #[derive(Template)]
 #[template(path = "delivery.html")]
@@ -51,6 +52,15 @@ impl From<webhooks::DeliveryResponse> for Answer {
             body: response.body,
             error: response.error,
         }
+    }
+}
+
+/// What a button does that has a delivery made again: none while an attempt is under way or due.
+pub(crate) fn again(delivery: &webhooks::Delivery, now: DateTime<Utc>) -> Option<&'static str> {
+    match delivery.status.value() {
+        DeliveryStatus::Delivered | DeliveryStatus::Failed => Some("Redeliver"),
+        DeliveryStatus::Pending if delivery.next_attempt_at.is_some_and(|at| at.0 > now) => Some("Retry now"),
+        DeliveryStatus::Pending | DeliveryStatus::Delivering => None,
     }
 }
 

@@ -3,7 +3,6 @@
 use crate::{
     PATH,
     assets::{self, Versions},
-    context::PageContext,
     routes::Route,
     zone,
 };
@@ -272,14 +271,10 @@ pub(crate) fn reload(request: &Request) -> Response {
     render(StatusCode::OK, &Reload { next })
 }
 
-/// An error page.
-pub(crate) fn failure(context: Option<&PageContext<'_>>, problem: Problem) -> Response {
+/// An error page, whose title is the error's.
+pub(crate) fn failure(layout: Layout, problem: Problem) -> Response {
     let status = problem.code.status();
-    let name = title(status);
-    let layout = match context {
-        Some(context) => context.layout(name, "nowhere"),
-        None => Layout::signed_out(name),
-    };
+    let layout = Layout { title: title(status).to_owned(), ..layout };
     render(status, &Failure { layout, message: sentence(&problem.detail) })
 }
 

@@ -54,10 +54,11 @@ use api::{
 };
 use context::PageContext;
 use fields::Fields;
+use layout::Layout;
 use poem::{Body, Request, Response, handler, http::Method, web::Data};
 use routes::Route;
 pub use routes::routes;
-use session::SessionState;
+use session::{Entry, Kept, SessionState};
 use store::sessions::Ended;
 
 /// Returns the routes of the dashboard, for the router of the API, whose state and middleware they need.
@@ -70,7 +71,7 @@ pub fn endpoint() -> poem::Route {
 async fn handle(request: &Request, body: Body, app: Data<&App>) -> Response {
     zone::scope(request, async {
         let answered = answer(&app, request, body).await;
-        answered.unwrap_or_else(|problem| layout::failure(None, problem))
+        answered.unwrap_or_else(|problem| layout::failure(Layout::signed_out(""), problem))
     })
     .await
 }
@@ -97,9 +98,13 @@ async fn answer(app: &App, request: &Request, body: Body) -> Result<Response, Pr
         _ => fields::of_form(request, body).await?,
     };
     match &segments[..] {
-        ["sign-in"] if !is_read => return session::begin(app, request, &form).await,
+        ["sign-in"] if !is_read => {
+            return go_on(app, request, session::begin(app, request, &form).await?).await;
+        }
         ["sign-in", "passkey"] if is_read => return session::challenge(app, request).await,
-        ["sign-in", "passkey"] => return session::begin_with_passkey(app, request, &form).await,
+        ["sign-in", "passkey"] => {
+            return go_on(app, request, session::begin_with_passkey(app, request, &form).await?).await;
+        }
         ["sign-out"] if !is_read => return session::end(app, request).await,
         ["sign-in", "openid"] if is_read => return session::begin_at_provider(app, request).await,
         ["sign-in", "openid", "callback"] if is_read => {
@@ -122,8 +127,20 @@ async fn answer(app: &App, request: &Request, body: Body) -> Result<Response, Pr
     let answered = answer_to(&context, request, is_read, &segments).await;
     Ok(answered.unwrap_or_else(|problem| match &segments[..] {
         segments if is_of_uploads(segments) && !is_read => media::refuse(&problem),
-        _ => layout::failure(Some(&context), problem),
+        _ => context.failure(problem),
     }))
+}
+
+/// Goes on after an attempt to sign in: with the post that was being written when the earlier session ended, if one was.
+async fn go_on(app: &App, request: &Request, entry: Entry) -> Result<Response, Problem> {
+    let Kept { session, token, form } = match entry {
+        Entry::Page(page) => return Ok(page),
+        Entry::Kept(kept) => kept,
+    };
+    let context = PageContext::new(app, session, request, form);
+    let mut page = post_form::show_kept(&context).await.unwrap_or_else(|problem| context.failure(problem));
+    session::keep(&mut page, app, request, &token);
+    Ok(page)
 }
 
 /// True for the actions of the script that uploads files.
@@ -153,10 +170,10 @@ async fn receive_files(
                         Some(id) => Ok(media::store(&context, request, body, id).await),
                         None => media::receive(&context, request, body).await,
                     };
-                    return Ok(received.unwrap_or_else(|problem| layout::failure(Some(&context), problem)));
+                    return Ok(received.unwrap_or_else(|problem| context.failure(problem)));
                 }
                 Err(problem) if file.is_some() => Ok(media::refuse(&problem)),
-                Err(problem) => Ok(layout::failure(Some(&context), problem)),
+                Err(problem) => Ok(context.failure(problem)),
             }
         }
         Ok(SessionState::Missing) => Ok(session::expired(app, request, segments, &Fields::default())),

@@ -12,10 +12,7 @@ use crate::{
     },
     session, zone,
 };
-use api::{
-    app::App,
-    http::problem::{Code, Problem},
-};
+use api::http::problem::{Code, Problem};
 use askama::Template;
 use chrono_tz::{TZ_VARIANTS, Tz};
 use domain::{Mode, OrgId, Owner};
@@ -24,8 +21,7 @@ use poem::{
     http::{StatusCode, header},
 };
 use store::{
-    audit::Actor,
-    identities::{self, Linking, Unlinking},
+    identities::{self, Unlinking},
     passkeys::Removal,
     people,
     sessions::{self, Ended, Holder, SessionMember},
@@ -224,23 +220,6 @@ pub(crate) async fn link(context: &PageContext<'_>, request: &Request) -> Result
         Ok(begun) => Ok(session::lead_to_provider(app, request, begun)),
         Err(problem) => show(context, request, Some(PageError::of("identities", problem))).await,
     }
-}
-
-/// Links the identity of a person who comes back from the OpenID provider.
-pub(crate) async fn linked(
-    app: &App,
-    link: &Link,
-    identity: &people::Identity,
-    by: &Actor,
-) -> Result<Response, Problem> {
-    let now = (app.now)();
-    Ok(match identities::link(&app.db, &link.session, link.person, identity, by, now).await? {
-        Linking::Linked => done("/me", Done::IdentityLinked),
-        Linking::Taken => done("/me", Done::IdentityTaken),
-        Linking::TooMany => done("/me", Done::IdentityTooMany),
-        // Leads to the page that asks to sign in.
-        Linking::SignedOut => see("/me"),
-    })
 }
 
 /// Unlinks an identity at an OpenID provider.

@@ -7,13 +7,12 @@
 
 use crate::{
     PATH,
-    context::{PageContext, done, see},
+    context::{actor, done, see},
     fields::{self, Fields},
     labels::Done,
     layout::{self, Layout, PageError, render},
-    me, passkeys,
+    passkeys,
     people::{openid, passkeys::Refusal},
-    post_form,
 };
 use api::{
     app::App,
@@ -27,8 +26,9 @@ use poem::{
 use sha2::{Digest, Sha256};
 use store::{
     audit::{Actor, ActorKind},
+    identities::{self, Linking},
     keys, people,
-    sessions::{self, Ended, Holder, Session},
+    sessions::{self, Ended, Session},
 };
 use tracing::warn;
 
@@ -45,6 +45,24 @@ pub(crate) enum SessionState {
     CrossSite,
 }
 
+/// What follows an attempt to sign in.
+pub(crate) enum Entry {
+    /// A page.
+    Page(Response),
+    /// The post that was being written when the earlier session ended.
+    Kept(Kept),
+}
+
+/// A post that was being written when a session ended, and the session that follows.
+pub(crate) struct Kept {
+    /// The session.
+    pub(crate) session: Box<Session>,
+    /// Token of the session, for [`keep`].
+    pub(crate) token: String,
+    /// Form of the post.
+    pub(crate) form: Fields,
+}
+
 /// Looks up the session of a request.
 pub(crate) async fn state_of(app: &App, request: &Request) -> Result<SessionState, Problem> {
     let session = match cookie(app, request) {
@@ -58,21 +76,11 @@ pub(crate) async fn state_of(app: &App, request: &Request) -> Result<SessionStat
     })
 }
 
-/// Describes the one who is signed in, for the audit trail.
-pub(crate) fn actor(app: &App, request: &Request, session: &Session) -> Actor {
-    match &session.holder {
-        Holder::Key(key) => caller::actor(app, request, ActorKind::Session, Some(key)),
-        Holder::Member(member) => Actor {
-            member: Some((member.id, member.email.clone())),
-            ..caller::actor(app, request, ActorKind::Session, None)
-        },
-    }
-}
-
 /// Signs in with an API key.
-pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result<Response, Problem> {
+pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result<Entry, Problem> {
+    let refuse = |error| Ok(Entry::Page(sign_in_page(app, request, form, Some(error))));
     if let Err(problem) = admission::count_sign_in(app, request).await {
-        return Ok(sign_in_page(app, request, form, Some(PageError::of("key", problem))));
+        return refuse(PageError::of("key", problem));
     }
     let now = (app.now)();
     let key = match form.given("key") {
@@ -83,7 +91,7 @@ pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result
         Some(key) if !key.bound.is_limited() => {
             let by = caller::actor(app, request, ActorKind::Session, Some(&key));
             let token = sessions::begin(&app.db, &key, &by, now).await?;
-            return enter(app, request, form, &token).await;
+            return go_on(app, request, form, token).await;
         }
         Some(_) => {
             "This key is limited to a part of the organization's data: signing in requires one that is not."
@@ -95,8 +103,7 @@ pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result
     if let Some((owner, id)) = keys::refused(&app.db, form.get("key").trim(), now).await? {
         sessions::refuse(&app.db, owner, id.0, "the key has ended or is limited", &by, now).await?;
     }
-    let error = PageError::new("key", StatusCode::UNAUTHORIZED, refusal);
-    Ok(sign_in_page(app, request, form, Some(error)))
+    refuse(PageError::new("key", StatusCode::UNAUTHORIZED, refusal))
 }
 
 /// Answers with a challenge for a passkey.
@@ -111,21 +118,21 @@ pub(crate) async fn begin_with_passkey(
     app: &App,
     request: &Request,
     form: &Fields,
-) -> Result<Response, Problem> {
-    let refuse = |problem| Ok(sign_in_page(app, request, form, Some(PageError::of("passkey", problem))));
+) -> Result<Entry, Problem> {
+    let refuse = |error| Ok(Entry::Page(sign_in_page(app, request, form, Some(error))));
     if let Err(problem) = admission::count_sign_in(app, request).await {
-        return refuse(problem);
+        return refuse(PageError::of("passkey", problem));
     }
     let party = match passkeys::party(app) {
         Ok(party) => party,
-        Err(problem) => return refuse(problem),
+        Err(problem) => return refuse(PageError::of("passkey", problem)),
     };
     let now = (app.now)();
     let answer = party.finish_sign_in(&app.db, &app.config.seal, passkeys::answer(form), now);
     let by = caller::actor(app, request, ActorKind::Session, None);
     let message = match answer.await.map_err(passkeys::fault)? {
         Ok(passkey) => match people::sign_in(&app.db, &passkey, &by, now).await? {
-            Some(token) => return enter(app, request, form, &token).await,
+            Some(token) => return go_on(app, request, form, token).await,
             None => "You are a member of no organization. Ask for an invitation.",
         },
         Err(refusal) => {
@@ -136,8 +143,7 @@ pub(crate) async fn begin_with_passkey(
             passkeys::message(&refusal)
         }
     };
-    let error = PageError::new("passkey", StatusCode::UNAUTHORIZED, message);
-    Ok(sign_in_page(app, request, form, Some(error)))
+    refuse(PageError::new("passkey", StatusCode::UNAUTHORIZED, message))
 }
 
 /// Leads to the OpenID provider.
@@ -188,7 +194,7 @@ pub(crate) async fn return_from_provider(app: &App, request: &Request) -> Result
                 (None, Some(_)) => return Ok(done("/me", Done::IdentityRefused)),
                 (None, None) => "The provider’s answer was not accepted. Sign in again.",
                 (Some(identity), Some(link)) => {
-                    let mut response = me::linked(app, link, &identity, &by).await?;
+                    let mut response = link_identity(app, link, &identity, &by).await?;
                     keep_login(&mut response, app, request, "", 0);
                     return Ok(response);
                 }
@@ -205,6 +211,23 @@ pub(crate) async fn return_from_provider(app: &App, request: &Request) -> Result
     warn!(address = ?by.address, "Signing in at the OpenID provider was refused: {message}");
     let error = PageError::new("openid", StatusCode::UNAUTHORIZED, message);
     Ok(sign_in_page(app, request, &Fields::default(), Some(error)))
+}
+
+/// Links the identity of a person who comes back from the OpenID provider.
+async fn link_identity(
+    app: &App,
+    link: &openid::Link,
+    identity: &people::Identity,
+    by: &Actor,
+) -> Result<Response, Problem> {
+    let now = (app.now)();
+    Ok(match identities::link(&app.db, &link.session, link.person, identity, by, now).await? {
+        Linking::Linked => done("/me", Done::IdentityLinked),
+        Linking::Taken => done("/me", Done::IdentityTaken),
+        Linking::TooMany => done("/me", Done::IdentityTooMany),
+        // Leads to the page that asks to sign in.
+        Linking::SignedOut => see("/me"),
+    })
 }
 
 /// Signs in one who came back from the provider, and lists the invitations of their address: which of them to accept is
@@ -239,7 +262,7 @@ async fn arrive(
             let layout = Layout::signed_out("Invitations");
             let mut page = render(StatusCode::OK, &Invitations { layout, invitations: &invitations, next });
             if let Some(token) = &token {
-                set(&mut page, app, request, token, sessions::TTL.num_seconds());
+                keep(&mut page, app, request, token);
             }
             (page, Some(choice.seal(&app.config.seal, now)))
         }
@@ -304,30 +327,33 @@ pub(crate) async fn enter(
     form: &Fields,
     token: &str,
 ) -> Result<Response, Problem> {
-    let now = (app.now)();
-    if let SessionState::Active(earlier) = state_of(app, request).await? {
-        end_session(app, request, &earlier).await?;
-    }
+    end_earlier(app, request).await?;
+    let next = form.given("next").filter(|next| is_dashboard_path(next)).unwrap_or(PATH);
+    let mut response = see(next.strip_prefix(PATH).unwrap_or_default());
+    keep(&mut response, app, request, token);
+    Ok(response)
+}
+
+/// Enters, or returns the post that was being written if the sign-in form has kept one.
+async fn go_on(app: &App, request: &Request, form: &Fields, token: String) -> Result<Entry, Problem> {
     let session = match form.given("kept") {
-        Some(_) => sessions::find(&app.db, token, true, now).await?,
+        Some(_) => sessions::find(&app.db, &token, true, (app.now)()).await?,
         None => None,
     };
-    let mut response = match session {
-        Some(session) => {
-            let kept = Fields::parse(form.get("kept").as_bytes());
-            let context = PageContext::new(app, session.into(), request, kept);
-            match post_form::show_kept(&context).await {
-                Ok(page) => page,
-                Err(problem) => layout::failure(Some(&context), problem),
-            }
-        }
-        None => {
-            let next = form.given("next").filter(|next| is_dashboard_path(next)).unwrap_or(PATH);
-            see(next.strip_prefix(PATH).unwrap_or_default())
-        }
+    let Some(session) = session else {
+        return Ok(Entry::Page(enter(app, request, form, &token).await?));
     };
-    set(&mut response, app, request, token, sessions::TTL.num_seconds());
-    Ok(response)
+    end_earlier(app, request).await?;
+    let form = Fields::parse(form.get("kept").as_bytes());
+    Ok(Entry::Kept(Kept { session: session.into(), token, form }))
+}
+
+/// Ends the browser's earlier session, if it has one.
+async fn end_earlier(app: &App, request: &Request) -> Result<(), Problem> {
+    match state_of(app, request).await? {
+        SessionState::Active(session) => end_session(app, request, &session).await,
+        SessionState::Missing | SessionState::CrossSite => Ok(()),
+    }
 }
 
 /// Ends the session of the browser.
@@ -339,9 +365,7 @@ async fn end_session(app: &App, request: &Request, session: &Session) -> Result<
 
 /// Signs out.
 pub(crate) async fn end(app: &App, request: &Request) -> Result<Response, Problem> {
-    if let SessionState::Active(session) = state_of(app, request).await? {
-        end_session(app, request, &session).await?;
-    }
+    end_earlier(app, request).await?;
     let mut response = see("");
     set(&mut response, app, request, "", 0);
     Ok(response)
@@ -416,6 +440,11 @@ pub(super) fn cookie_name(app: &App, request: &Request) -> String {
     let instance = hex::encode(&instance[..4]);
     let prefix = if browser::is_plain(app, request) { "" } else { "__Host-" };
     format!("{prefix}fanfare-{instance}")
+}
+
+/// Sets the cookie of a new session.
+pub(crate) fn keep(response: &mut Response, app: &App, request: &Request, token: &str) {
+    set(response, app, request, token, sessions::TTL.num_seconds());
 }
 
 fn set(response: &mut Response, app: &App, request: &Request, text: &str, seconds: i64) {

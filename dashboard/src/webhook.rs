@@ -3,10 +3,10 @@
 use crate::{
     choice::Choice,
     context::{PageContext, done},
-    delivery, fields,
+    delivery::{self, again},
+    fields,
     labels::{self, AbsoluteTime, Done, Label, RelativeTime, ShortTime},
     layout::{Layout, PageError, render},
-    webhooks::named,
 };
 use api::{
     http::{body, problem::Problem, query},
@@ -14,7 +14,7 @@ use api::{
     webhooks::{self, NewReplay, ReplayInclude},
 };
 use askama::Template;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use domain::event::EventName;
 use poem::Response;
 use serde_json::json;
@@ -74,15 +74,6 @@ struct Delivery {
     created: ShortTime,
     /// What its button does.
     again: Option<&'static str>,
-}
-
-/// What a button does that has a delivery made again: none while an attempt is under way or due.
-pub(crate) fn again(delivery: &webhooks::Delivery, now: DateTime<Utc>) -> Option<&'static str> {
-    match delivery.status.value() {
-        DeliveryStatus::Delivered | DeliveryStatus::Failed => Some("Redeliver"),
-        DeliveryStatus::Pending if delivery.next_attempt_at.is_some_and(|at| at.0 > now) => Some("Retry now"),
-        DeliveryStatus::Pending | DeliveryStatus::Delivering => None,
-    }
 }
 
 /// Shows the page.
@@ -264,4 +255,10 @@ pub(crate) async fn delete(context: &PageContext<'_>, id: &str) -> Result<Respon
         Ok(_) => Ok(done("/webhooks", Done::Deleted)),
         Err(problem) => show(context, id, Some(PageError::of("endpoint", problem))).await,
     }
+}
+
+/// Subscribed events as text.
+pub(crate) fn named<'a>(events: impl Iterator<Item = &'a str>) -> String {
+    let events: Vec<_> = events.collect();
+    if events.contains(&"*") { "every event".to_owned() } else { events.join(", ") }
 }

@@ -5,7 +5,7 @@ use crate::{
     fields::Fields,
     labels::{self, Label, ShortTime},
     layout::{Layout, PageError, render},
-    webhook,
+    webhook::{self, named},
 };
 use api::{
     http::{body, problem::Problem},
@@ -92,12 +92,6 @@ pub(crate) async fn create(context: &PageContext<'_>) -> Result<Response, Proble
         }
         Err(problem) => show(context, Some(PageError::of("new", problem))).await,
     }
-}
-
-/// Subscribed events as text.
-pub(crate) fn named<'a>(events: impl Iterator<Item = &'a str>) -> String {
-    let events: Vec<_> = events.collect();
-    if events.contains(&"*") { "every event".to_owned() } else { events.join(", ") }
 }
 
 impl Webhooks<'_> {
