@@ -4,7 +4,7 @@ use crate::{
     PATH,
     fields::Fields,
     labels::Done,
-    layout::{self, Layout, PageError, Who},
+    layout::{self, Group, Layout, PageError, Who},
     zone,
 };
 use api::{
@@ -35,19 +35,29 @@ const PAGE_SIZE: i64 = 100;
 pub(crate) struct PageContext<'a> {
     /// State shared by all request handlers.
     pub(crate) app: &'a App,
+    /// The request.
+    pub(crate) request: &'a Request,
     /// Query parameters.
     pub(crate) query: Fields,
     /// Form fields; empty for a GET request.
     pub(crate) form: Fields,
     /// The session.
     pub(crate) session: Box<Session>,
+    navigation: Vec<Group>,
     actor: Actor,
 }
 
 impl<'a> PageContext<'a> {
-    pub(crate) fn new(app: &'a App, session: Box<Session>, request: &Request, form: Fields) -> Self {
+    /// Creates the context of a request. `navigation` is what the one who is signed in may open.
+    pub(crate) fn new(
+        app: &'a App,
+        session: Box<Session>,
+        request: &'a Request,
+        form: Fields,
+        navigation: Vec<Group>,
+    ) -> Self {
         let actor = actor(app, request, &session);
-        Self { app, session, actor, query: Fields::of_query(request), form }
+        Self { app, request, query: Fields::of_query(request), form, session, navigation, actor }
     }
 
     /// The call for functions of the API.
@@ -155,6 +165,7 @@ impl<'a> PageContext<'a> {
                 },
                 is_live: self.session.owner.mode == domain::Mode::Live,
                 scopes: self.scopes().to_vec(),
+                navigation: self.navigation.clone(),
             }),
             notice: self.query.get("done").parse::<Done>().ok().map(|done| done.text().into()),
             error: None,

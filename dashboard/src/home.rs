@@ -7,7 +7,7 @@ use crate::{
 };
 use api::http::{browser, problem::Problem};
 use domain::Mode;
-use poem::{Request, Response, http::header};
+use poem::{Response, http::header};
 use store::overview::{self, Steps};
 
 /// Cookie with the organization whose checklist was dismissed in this browser.
@@ -45,12 +45,9 @@ pub(crate) struct Step {
 }
 
 /// Returns the checklist; `None` when nothing is left to do, or it was dismissed.
-pub(crate) async fn checklist(
-    context: &PageContext<'_>,
-    request: &Request,
-) -> Result<Option<Checklist>, Problem> {
+pub(crate) async fn checklist(context: &PageContext<'_>) -> Result<Option<Checklist>, Problem> {
     let owner = context.call().owner;
-    if browser::cookie(request, DISMISSED).is_some_and(|org| org == owner.org.to_string()) {
+    if browser::cookie(context.request, DISMISSED).is_some_and(|org| org == owner.org.to_string()) {
         return Ok(None);
     }
     let found = overview::steps(context.db(), context.whole()?).await?;
@@ -142,9 +139,9 @@ fn command(base: &str, mode: Mode, account: &str) -> String {
 }
 
 /// Hides the checklist in this browser.
-pub(crate) fn dismiss(context: &PageContext<'_>, request: &Request) -> Response {
+pub(crate) fn dismiss(context: &PageContext<'_>) -> Response {
     let org = context.call().owner.org;
-    let secure = if browser::is_plain(context.app, request) { "" } else { "; Secure" };
+    let secure = if browser::is_plain(context.app, context.request) { "" } else { "; Secure" };
     let cookie = format!(
         "{DISMISSED}={org}; Path={PATH}; Max-Age={DISMISSED_SECONDS}; HttpOnly; SameSite=Lax{secure}"
     );

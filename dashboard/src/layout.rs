@@ -3,7 +3,6 @@
 use crate::{
     PATH,
     assets::{self, Versions},
-    routes::Route,
     zone,
 };
 use api::http::problem::{Problem, Segment, title};
@@ -46,6 +45,7 @@ pub(crate) struct Layout {
 }
 
 /// A part of the navigation.
+#[derive(Clone)]
 pub(crate) struct Group {
     /// Heading; `None` for the first part.
     pub(crate) name: Option<&'static str>,
@@ -120,6 +120,8 @@ pub(crate) struct Who {
     pub(crate) is_live: bool,
     /// Scopes of the one who is signed in.
     pub(crate) scopes: Vec<Scope>,
+    /// Pages that the one who is signed in may open.
+    pub(crate) navigation: Vec<Group>,
 }
 
 /// An error and the element it is shown beside.
@@ -208,19 +210,6 @@ impl Layout {
         self.error.as_ref().map_or(StatusCode::OK, |error| error.status)
     }
 
-    /// Navigation entries that the one who is signed in may open.
-    pub(crate) fn sections(&self) -> Vec<Group> {
-        let may_open = |entry: &Entry| {
-            let segments: Vec<_> = entry.path.split('/').skip(1).collect();
-            Route::of(true, &segments).is_some_and(|route| route.needed().all(|scope| self.has(scope)))
-        };
-        let groups = NAVIGATION.iter().map(|(name, entries)| Group {
-            name: *name,
-            entries: entries.iter().copied().filter(may_open).collect(),
-        });
-        groups.filter(|group| !group.entries.is_empty()).collect()
-    }
-
     /// Navigation entries of the operators' pages, whose paths are below theirs.
     pub(crate) fn operator_sections(&self) -> &'static [Entry] {
         &OPERATORS
@@ -249,6 +238,15 @@ impl Layout {
     pub(crate) fn versions(&self) -> &'static Versions {
         assets::versions()
     }
+}
+
+/// Returns the navigation with the pages, by their paths, that one may open.
+pub(crate) fn navigation(may_open: impl Fn(&str) -> bool) -> Vec<Group> {
+    let groups = NAVIGATION.iter().map(|(name, entries)| Group {
+        name: *name,
+        entries: entries.iter().copied().filter(|entry| may_open(entry.path)).collect(),
+    });
+    groups.filter(|group| !group.entries.is_empty()).collect()
 }
 
 #[derive(Template)]

@@ -33,6 +33,7 @@ mod post;
 mod post_form;
 mod posts;
 mod requests;
+mod route;
 mod routes;
 mod search;
 mod session;
@@ -53,13 +54,14 @@ use api::{
     },
 };
 use context::PageContext;
+use domain::scope;
 use fields::Fields;
 use layout::Layout;
 use poem::{Body, Request, Response, handler, http::Method, web::Data};
-use routes::Route;
 pub use routes::routes;
+use routes::{Found, Route, Sent};
 use session::{Entry, Kept, SessionState};
-use store::sessions::Ended;
+use store::sessions::Session;
 
 /// Returns the routes of the dashboard, for the router of the API, whose state and middleware they need.
 pub fn endpoint() -> poem::Route {
@@ -87,15 +89,14 @@ async fn answer(app: &App, request: &Request, body: Body) -> Result<Response, Pr
     if !is_read && request.method() != Method::POST {
         return Err(Problem::method_not_allowed("GET, HEAD, POST"));
     }
-    let form = match &segments[..] {
+    let found = Route::find(is_read, &segments);
+    if let Some(found) = found.filter(|found| found.route.reads_body()) {
+        return receive_files(app, request, body, found).await;
+    }
+    let form = match found.and_then(|found| found.route.sent) {
         _ if is_read => Fields::default(),
-        ["media", "files"] | ["media", _, "content"] => {
-            return receive_files(app, request, body, &segments).await;
-        }
-        // Scripts send these.
-        ["compose", "preview"] => fields::of_script(request, body).await?,
-        segments if is_of_uploads(segments) => fields::of_script(request, body).await?,
-        _ => fields::of_form(request, body).await?,
+        Some(Sent::Script | Sent::Upload) => fields::of_script(request, body).await?,
+        Some(Sent::Form) | None => fields::of_form(request, body).await?,
     };
     match &segments[..] {
         ["sign-in"] if !is_read => {
@@ -123,12 +124,30 @@ async fn answer(app: &App, request: &Request, body: Body) -> Result<Response, Pr
         SessionState::Missing => return Ok(session::expired(app, request, &segments, &form)),
         SessionState::CrossSite => return Ok(layout::reload(request)),
     };
-    let context = PageContext::new(app, session, request, form);
-    let answered = answer_to(&context, request, is_read, &segments).await;
-    Ok(answered.unwrap_or_else(|problem| match &segments[..] {
-        segments if is_of_uploads(segments) && !is_read => media::refuse(&problem),
-        _ => context.failure(problem),
-    }))
+    let context = context_of(app, session, request, form);
+    let Some(found) = found else {
+        return Ok(context.failure(Problem::new(Code::NotFound, "there is no such page")));
+    };
+    let answered = match admit(&context, found.route).await {
+        Ok(()) => found.answer(&context, Body::empty()).await,
+        Err(problem) => Err(problem),
+    };
+    Ok(answered.unwrap_or_else(|problem| found.route.refuse(&context, problem)))
+}
+
+/// Returns the context of a request, with the pages that the one who is signed in may open.
+fn context_of<'a>(
+    app: &'a App,
+    session: Box<Session>,
+    request: &'a Request,
+    form: Fields,
+) -> PageContext<'a> {
+    let may_open = |path: &str| {
+        let page = Route::find(true, &path.split('/').skip(1).collect::<Vec<_>>());
+        page.is_some_and(|page| page.route.needed().all(|needed| scope::allows(session.scopes(), needed)))
+    };
+    let navigation = layout::navigation(may_open);
+    PageContext::new(app, session, request, form, navigation)
 }
 
 /// Goes on after an attempt to sign in: with the post that was being written when the earlier session ended, if one was.
@@ -137,15 +156,15 @@ async fn go_on(app: &App, request: &Request, entry: Entry) -> Result<Response, P
         Entry::Page(page) => return Ok(page),
         Entry::Kept(kept) => kept,
     };
-    let context = PageContext::new(app, session, request, form);
-    let mut page = post_form::show_kept(&context).await.unwrap_or_else(|problem| context.failure(problem));
+    let context = context_of(app, session, request, form);
+    let page = Route::find(true, &["compose"]).expect("there is this page").route;
+    let shown = match page.check(&context) {
+        Ok(()) => post_form::show_kept(&context).await,
+        Err(problem) => Err(problem),
+    };
+    let mut page = shown.unwrap_or_else(|problem| context.failure(problem));
     session::keep(&mut page, app, request, &token);
     Ok(page)
-}
-
-/// True for the actions of the script that uploads files.
-fn is_of_uploads(segments: &[&str]) -> bool {
-    matches!(segments, ["media", "uploads"] | ["media", _, "confirm" | "abandon"])
 }
 
 /// Receives a form with files, or a file that the script sends. They are not read before it is known who sends them.
@@ -153,30 +172,28 @@ async fn receive_files(
     app: &App,
     request: &Request,
     body: Body,
-    segments: &[&str],
+    found: Found<'_>,
 ) -> Result<Response, Problem> {
-    let file = if let ["media", id, "content"] = segments { Some(*id) } else { None };
-    let origin = if file.is_some() { fields::check_script(request) } else { fields::check_origin(request) };
+    let origin = match found.route.sent {
+        Some(Sent::Script | Sent::Upload) => fields::check_script(request),
+        Some(Sent::Form) | None => fields::check_origin(request),
+    };
     let session = match origin {
         Ok(()) => session::state_of(app, request).await,
         Err(problem) => Err(problem),
     };
     let refused = match session {
         Ok(SessionState::Active(session)) => {
-            let context = PageContext::new(app, session, request, Fields::default());
-            match admit(&context, request, false, segments).await {
+            let context = context_of(app, session, request, Fields::default());
+            match admit(&context, found.route).await {
                 Ok(()) => {
-                    let received = match file {
-                        Some(id) => Ok(media::store(&context, request, body, id).await),
-                        None => media::receive(&context, request, body).await,
-                    };
+                    let received = found.answer(&context, body).await;
                     return Ok(received.unwrap_or_else(|problem| context.failure(problem)));
                 }
-                Err(problem) if file.is_some() => Ok(media::refuse(&problem)),
-                Err(problem) => Ok(context.failure(problem)),
+                Err(problem) => Ok(found.route.refuse(&context, problem)),
             }
         }
-        Ok(SessionState::Missing) => Ok(session::expired(app, request, segments, &Fields::default())),
+        Ok(SessionState::Missing) => Ok(session::expired(app, request, &[], &Fields::default())),
         Ok(SessionState::CrossSite) => Ok(layout::reload(request)),
         Err(problem) => Err(problem),
     };
@@ -185,128 +202,11 @@ async fn receive_files(
     refused
 }
 
-/// Answers one who is signed in, if they may and have not asked too often.
-async fn answer_to(
-    context: &PageContext<'_>,
-    request: &Request,
-    is_read: bool,
-    segments: &[&str],
-) -> Result<Response, Problem> {
-    admit(context, request, is_read, segments).await?;
-    if is_read { read(context, request, segments).await } else { act(context, request, segments).await }
-}
-
 /// Fails unless the one who is signed in may open a page or do something, and has not asked too often.
-async fn admit(
-    context: &PageContext<'_>,
-    request: &Request,
-    is_read: bool,
-    segments: &[&str],
-) -> Result<(), Problem> {
-    let route = Route::of(is_read, segments).ok_or_else(nothing)?;
-    for scope in route.needed() {
-        context.may(scope)?;
-    }
+async fn admit(context: &PageContext<'_>, route: &Route) -> Result<(), Problem> {
+    route.check(context)?;
     let operation = route.operation();
     let operation = operation.as_ref().map(|(method, path)| (method, *path));
-    admission::count_session(context.app, request, context.call().owner, context.caller(), operation).await
-}
-
-/// Routes GET requests to pages.
-async fn read(context: &PageContext<'_>, request: &Request, segments: &[&str]) -> Result<Response, Problem> {
-    match segments {
-        [] => overview::show(context, request).await,
-        ["sign-in"] => Ok(context::see("")),
-        ["me"] => me::show(context, request, None).await,
-        ["me", "passkeys", "options"] => me::challenge(context).await,
-        ["posts"] => posts::show(context).await,
-        ["posts", id] => post::show(context, id, None).await,
-        ["posts", id, "targets", target, "parts", position] => {
-            part::show(context, id, target, position).await
-        }
-        ["analytics"] => analytics::show(context).await,
-        ["analytics", "posts", id] => analytics::post(context, id, None).await,
-        ["search"] => search::show(context).await,
-        ["calendar"] => calendar::show(context).await,
-        ["requests"] => requests::show(context).await,
-        ["events"] => events::list(context).await,
-        ["events", id] => events::show(context, id).await,
-        ["compose"] => post_form::show(context).await,
-        ["accounts"] => accounts::show(context).await,
-        ["webhooks"] => webhooks::show(context, None).await,
-        ["webhooks", id] => webhook::show(context, id, None).await,
-        ["webhooks", id, "deliveries", delivery] => delivery::show(context, id, delivery, None).await,
-        ["media"] => media::show(context, None).await,
-        ["media", id, "thumbnail"] => media::thumbnail(context, request, id).await,
-        ["media", id, "file"] => media::file(context, request, id).await,
-        ["keys"] => keys::show(context, None).await,
-        ["team"] => team::show(context, None).await,
-        ["audit"] => audit::show(context).await,
-        ["usage"] => usage::show(context).await,
-        _ => Err(nothing()),
-    }
-}
-
-/// Routes POST requests to actions. A failed action shows the page again with the error beside the button.
-async fn act(context: &PageContext<'_>, request: &Request, segments: &[&str]) -> Result<Response, Problem> {
-    match segments {
-        ["retry"] => overview::retry(context, request).await,
-        ["checklist", "dismiss"] => Ok(home::dismiss(context, request)),
-        ["posts", "retry"] => posts::act(context, posts::Bulk::Retry).await,
-        ["posts", "cancel"] => posts::act(context, posts::Bulk::Cancel).await,
-        ["posts", id, "cancel"] => post::cancel(context, id).await,
-        ["posts", id, "reschedule"] => calendar::reschedule(context, id).await,
-        ["posts", id, "release"] => post::release(context, id).await,
-        ["posts", id, "targets", target, "retry"] => post::retry(context, id, target).await,
-        ["posts", id, "targets", target, "revive"] => post::revive(context, id, target).await,
-        ["posts", id, "targets", target, "unpublish"] => post::unpublish(context, id, target).await,
-        ["posts", id, "targets", target, "edit"] => post::edit(context, id, target).await,
-        ["posts", id, "targets", target, "parts", position] => part::act(context, id, target, position).await,
-        ["analytics", "posts", id, "refresh"] => analytics::refresh(context, id).await,
-        ["compose"] => post_form::act(context).await,
-        ["compose", "preview"] => post_form::show_live(context).await,
-        ["accounts", "connect"] => accounts::connect(context).await,
-        ["accounts", "bluesky"] => accounts::sign_in(context).await,
-        ["accounts", id, "check"] => accounts::check(context, id).await,
-        ["accounts", id, "retry"] => accounts::retry(context, id).await,
-        ["accounts", id, "reconnect"] => accounts::reconnect(context, id).await,
-        ["accounts", id, "disconnect"] => accounts::disconnect(context, id).await,
-        ["webhooks"] => webhooks::create(context).await,
-        ["webhooks", id, "test"] => webhook::test(context, id).await,
-        ["webhooks", id, "pause"] => webhook::set_active(context, id, false).await,
-        ["webhooks", id, "resume"] => webhook::set_active(context, id, true).await,
-        ["webhooks", id, "reveal"] => webhook::reveal(context, id).await,
-        ["webhooks", id, "prepare"] => webhook::prepare(context, id).await,
-        ["webhooks", id, "rotate"] => webhook::rotate(context, id).await,
-        ["webhooks", id, "replay"] => webhook::replay(context, id).await,
-        ["webhooks", id, "delete"] => webhook::delete(context, id).await,
-        ["webhooks", id, "deliveries", delivery, "redeliver"] => {
-            webhook::redeliver(context, id, delivery).await
-        }
-        ["media"] => media::import(context).await,
-        ["media", "uploads"] => Ok(media::announce(context).await),
-        ["media", id, "confirm"] => Ok(media::confirm(context, id).await),
-        ["media", id, "abandon"] => Ok(media::abandon(context, id).await),
-        ["media", id, "alt"] => media::describe(context, id).await,
-        ["media", id, "delete"] => media::delete(context, id).await,
-        ["keys"] => keys::create(context).await,
-        ["keys", id, "rotate"] => keys::rotate(context, id).await,
-        ["keys", id, "revoke"] => keys::revoke(context, id).await,
-        ["team"] => team::invite(context).await,
-        ["team", id, "role"] => team::set_role(context, id).await,
-        ["team", id, "remove"] => team::remove(context, id).await,
-        ["me", "passkeys"] => me::add(context, request).await,
-        ["me", "passkeys", id, "remove"] => me::remove(context, request, id).await,
-        ["me", "identities"] => me::link(context, request).await,
-        ["me", "identities", "unlink"] => me::unlink(context, request).await,
-        ["me", "sessions", "others", "end"] => me::end(context, Ended::Others).await,
-        ["me", "sessions", id, "end"] => me::end(context, Ended::One(id)).await,
-        ["me", "switch"] => me::switch(context).await,
-        ["me", "zone"] => me::set_zone(context),
-        _ => Err(nothing()),
-    }
-}
-
-fn nothing() -> Problem {
-    Problem::new(Code::NotFound, "there is no such page")
+    let owner = context.call().owner;
+    admission::count_session(context.app, context.request, owner, context.caller(), operation).await
 }

@@ -17,7 +17,7 @@ use askama::Template;
 use chrono_tz::{TZ_VARIANTS, Tz};
 use domain::{Mode, OrgId, Owner};
 use poem::{
-    Request, Response,
+    Response,
     http::{StatusCode, header},
 };
 use store::{
@@ -82,11 +82,7 @@ struct Organization {
 }
 
 /// Shows the page.
-pub(crate) async fn show(
-    context: &PageContext<'_>,
-    request: &Request,
-    error: Option<PageError>,
-) -> Result<Response, Problem> {
+pub(crate) async fn show(context: &PageContext<'_>, error: Option<PageError>) -> Result<Response, Problem> {
     let session = &context.session;
     let member = context.member().cloned();
     let (mut passkeys, mut identities, mut organizations) = (Vec::new(), Vec::new(), Vec::new());
@@ -102,7 +98,7 @@ pub(crate) async fn show(
             Holder::Member(_) => None,
         },
         scopes: session.scopes().iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", "),
-        offer: Offer::of(context.app, request),
+        offer: Offer::of(context.app, context.request),
         passkeys: passkeys
             .into_iter()
             .map(|passkey| Row {
@@ -149,8 +145,8 @@ pub(crate) async fn show(
             })
             .collect(),
         member,
-        zones: zones(zone::chosen(request)),
-        browser_zone: zone::of_browser(request).map(Tz::name),
+        zones: zones(zone::chosen(context.request)),
+        browser_zone: zone::of_browser(context.request).map(Tz::name),
     };
     // The form leads to the provider's page.
     let places = if page.provider.is_some() { " https:" } else { "" };
@@ -166,7 +162,7 @@ pub(crate) async fn challenge(context: &PageContext<'_>) -> Result<Response, Pro
 }
 
 /// Adds a passkey.
-pub(crate) async fn add(context: &PageContext<'_>, request: &Request) -> Result<Response, Problem> {
+pub(crate) async fn add(context: &PageContext<'_>) -> Result<Response, Problem> {
     let (party, member) = (passkeys::party(context.app)?, person(context)?);
     let form = &context.form;
     let name = form.given("name").unwrap_or("Passkey").chars().filter(|c| *c != '\0');
@@ -185,15 +181,11 @@ pub(crate) async fn add(context: &PageContext<'_>, request: &Request) -> Result<
         Ok(_) => "This passkey was created for somebody else. Try again.",
         Err(refusal) => passkeys::message(&refusal),
     };
-    show(context, request, Some(PageError::new("passkeys", StatusCode::BAD_REQUEST, refusal))).await
+    show(context, Some(PageError::new("passkeys", StatusCode::BAD_REQUEST, refusal))).await
 }
 
 /// Removes a passkey.
-pub(crate) async fn remove(
-    context: &PageContext<'_>,
-    request: &Request,
-    id: &str,
-) -> Result<Response, Problem> {
+pub(crate) async fn remove(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
     let missing = || Problem::not_found("passkey");
     let member = person(context)?;
     let id = id.parse().map_err(|_| missing())?;
@@ -204,26 +196,26 @@ pub(crate) async fn remove(
         Removal::Last => {
             let message =
                 "This is your only passkey: without it you could not sign in. Add another one first.";
-            show(context, request, Some(PageError::new("passkeys", StatusCode::CONFLICT, message))).await
+            show(context, Some(PageError::new("passkeys", StatusCode::CONFLICT, message))).await
         }
     }
 }
 
 /// Leads to the OpenID provider, to link the identity there to the person.
-pub(crate) async fn link(context: &PageContext<'_>, request: &Request) -> Result<Response, Problem> {
+pub(crate) async fn link(context: &PageContext<'_>) -> Result<Response, Problem> {
     let (app, member) = (context.app, person(context)?);
     if app.config.openid.is_none() {
         return Err(Problem::not_found("page"));
     }
     let link = Link { session: context.session.id.clone(), person: member.person };
     match openid::begin(app, context.actor(), "", Some(link), None, context.now()).await {
-        Ok(begun) => Ok(session::lead_to_provider(app, request, begun)),
-        Err(problem) => show(context, request, Some(PageError::of("identities", problem))).await,
+        Ok(begun) => Ok(session::lead_to_provider(app, context.request, begun)),
+        Err(problem) => show(context, Some(PageError::of("identities", problem))).await,
     }
 }
 
 /// Unlinks an identity at an OpenID provider.
-pub(crate) async fn unlink(context: &PageContext<'_>, request: &Request) -> Result<Response, Problem> {
+pub(crate) async fn unlink(context: &PageContext<'_>) -> Result<Response, Problem> {
     let (member, form) = (person(context)?, &context.form);
     let (issuer, subject) = (form.get("issuer"), form.get("subject"));
     let unlinked =
@@ -233,7 +225,7 @@ pub(crate) async fn unlink(context: &PageContext<'_>, request: &Request) -> Resu
         Unlinking::NotFound => Err(Problem::not_found("identity")),
         Unlinking::Last => {
             let message = "This is your only way to sign in: without it you could not. Add a passkey first.";
-            show(context, request, Some(PageError::new("identities", StatusCode::CONFLICT, message))).await
+            show(context, Some(PageError::new("identities", StatusCode::CONFLICT, message))).await
         }
     }
 }

@@ -27,7 +27,7 @@ use askama::Template;
 use domain::{Fit, MediaKind, MediaStatus, Shaping, scope::Scope};
 use futures::{StreamExt, TryStreamExt, stream};
 use poem::{
-    Body, Request, Response,
+    Body, Response,
     http::{StatusCode, header},
 };
 use serde_json::json;
@@ -407,31 +407,19 @@ pub(crate) async fn show(context: &PageContext<'_>, error: Option<PageError>) ->
 }
 
 /// Serves the picture that stands for a file.
-pub(crate) async fn thumbnail(
-    context: &PageContext<'_>,
-    request: &Request,
-    id: &str,
-) -> Result<Response, Problem> {
-    content::give_thumbnail(request, context.app, context.call().owner, id).await
+pub(crate) async fn thumbnail(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    content::give_thumbnail(context.request, context.app, context.call().owner, id).await
 }
 
 /// Serves a file, or a range of it, to the player of a page: from this origin, because the browser may know the service
 /// by another name than the download URL has, and may not reach a bucket.
-pub(crate) async fn file(
-    context: &PageContext<'_>,
-    request: &Request,
-    id: &str,
-) -> Result<Response, Problem> {
-    content::give_file(request, context.app, context.call().owner, id).await
+pub(crate) async fn file(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    content::give_file(context.request, context.app, context.call().owner, id).await
 }
 
 /// Receives the files of a form, one after the other.
-pub(crate) async fn receive(
-    context: &PageContext<'_>,
-    request: &Request,
-    body: Body,
-) -> Result<Response, Problem> {
-    let mut form = fields::of_files(request, body).await?;
+pub(crate) async fn receive(context: &PageContext<'_>, body: Body) -> Result<Response, Problem> {
+    let mut form = fields::of_files(context.request, body).await?;
     let unreadable = || Problem::new(Code::InvalidRequest, "the files can't be read: the form ended early");
     let mut count = 0;
     for _ in 0..=MAX_FILES {
@@ -506,9 +494,9 @@ pub(crate) async fn announce(context: &PageContext<'_>) -> Response {
 }
 
 /// Receives a file that the script announced, if the browser can't send it to the bucket.
-pub(crate) async fn store(context: &PageContext<'_>, request: &Request, body: Body, id: &str) -> Response {
+pub(crate) async fn store(context: &PageContext<'_>, body: Body, id: &str) -> Response {
     let received = match media::read(id) {
-        Ok(id) => content::receive_body(request, body, context.app, context.call().owner, id).await,
+        Ok(id) => content::receive_body(context.request, body, context.app, context.call().owner, id).await,
         Err(problem) => Err(problem),
     };
     received.unwrap_or_else(|problem| refuse(&problem))

@@ -18,7 +18,7 @@ use api::{
 use askama::Template;
 use chrono::{DateTime, Utc};
 use domain::{TargetStatus, scope::Scope};
-use poem::{Request, Response};
+use poem::Response;
 use serde_json::json;
 use store::overview::{self, Health, RETRIED_AT_ONCE, SHOWN_PER_GROUP};
 
@@ -154,15 +154,11 @@ struct Failing {
 }
 
 /// Shows the page.
-pub(crate) async fn show(context: &PageContext<'_>, request: &Request) -> Result<Response, Problem> {
-    draw(context, request, None).await
+pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem> {
+    draw(context, None).await
 }
 
-async fn draw(
-    context: &PageContext<'_>,
-    request: &Request,
-    error: Option<PageError>,
-) -> Result<Response, Problem> {
+async fn draw(context: &PageContext<'_>, error: Option<PageError>) -> Result<Response, Problem> {
     let now = context.now();
     let stuck = overview::stuck(context.db(), context.whole()?, now).await?;
     let refused = overview::to_reconnect(context.db(), context.whole()?).await?;
@@ -199,7 +195,7 @@ async fn draw(
                 label: labels::endpoint(failing.is_active, failing.failing_since.is_some()),
             })
             .collect(),
-        checklist: home::checklist(context, request).await?,
+        checklist: home::checklist(context).await?,
         upcoming: upcoming(context).await?,
         published: published(context).await?,
         health: overview::health(context.db(), context.whole()?).await?,
@@ -303,7 +299,7 @@ fn story_of(group: &overview::StuckGroup, stuck: &overview::Stuck, now: DateTime
 
 /// Retries the target that the form names, or all that are stuck for the cause that it names, as far as they can be
 /// retried: those that wait for an attempt begin it, and those that failed for good start over.
-pub(crate) async fn retry(context: &PageContext<'_>, request: &Request) -> Result<Response, Problem> {
+pub(crate) async fn retry(context: &PageContext<'_>) -> Result<Response, Problem> {
     let (call, form) = (context.call(), &context.form);
     let status = form.get("status").parse().unwrap_or(TargetStatus::Failed);
     let targets: Vec<(String, String)> = match form.given("target") {
@@ -337,7 +333,7 @@ pub(crate) async fn retry(context: &PageContext<'_>, request: &Request) -> Resul
     }
     match refused.filter(|_| !is_retried) {
         None => Ok(done("", Done::Retried)),
-        Some(problem) => draw(context, request, Some(PageError::of("retry", problem))).await,
+        Some(problem) => draw(context, Some(PageError::of("retry", problem))).await,
     }
 }
 

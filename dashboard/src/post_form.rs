@@ -11,7 +11,6 @@ use crate::{
     layout::{self, Layout, PageError, render, render_uploading, sentence},
     media::{ChosenFile, Thumb},
     mock::Mock,
-    routes::Route,
     settings_form::{self, Input, Section},
     zone,
 };
@@ -319,10 +318,6 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
 
 /// Shows the form with what was written before the session ended.
 pub(crate) async fn show_kept(context: &PageContext<'_>) -> Result<Response, Problem> {
-    let page = Route::of(true, &["compose"]).expect("there is this page");
-    for scope in page.needed() {
-        context.may(scope)?;
-    }
     show_form(context, PostForm::of(&context.form), None).await
 }
 

@@ -16,13 +16,15 @@ mod stuck;
 use crate::{
     fields::Fields,
     layout::{Layout, PageError},
-    routes::Route,
+    route::{self, Answer},
 };
+use Handler::{One, Plain, Two};
 use api::{
     app::App,
     http::problem::{Code, Problem},
 };
 use chrono::{DateTime, Utc};
+use futures::{FutureExt, future::ready};
 use poem::{Request, Response};
 use std::time::Duration;
 use store::{Pool, audit::Actor};
@@ -35,6 +37,7 @@ const MAX_CHARS: usize = 200;
 /// A request of an operator who is signed in.
 struct Operator<'a> {
     app: &'a App,
+    request: &'a Request,
     /// Query parameters.
     query: Fields,
     /// Form fields; empty for a GET request.
@@ -45,6 +48,68 @@ struct Operator<'a> {
     by: Actor,
 }
 
+/// A page or an action. It asks for no scope: an operator may do everything there.
+struct Route {
+    /// True for a page.
+    is_read: bool,
+    /// Path below the operators'; a segment in braces stands for any.
+    path: &'static str,
+    handler: Handler,
+}
+
+/// The function that answers, by the number of names in the path, whose values it takes.
+enum Handler {
+    Plain(for<'a> fn(&'a Operator<'a>) -> Answer<'a>),
+    One(for<'a> fn(&'a Operator<'a>, &'a str) -> Answer<'a>),
+    Two(for<'a> fn(&'a Operator<'a>, &'a str, &'a str) -> Answer<'a>),
+}
+
+const fn page(path: &'static str, handler: Handler) -> Route {
+    let names = match &handler {
+        Plain(_) => 0,
+        One(_) => 1,
+        Two(_) => 2,
+    };
+    assert!(route::count(path) == names, "a handler takes the names in its path");
+    Route { is_read: true, path, handler }
+}
+
+const fn action(path: &'static str, handler: Handler) -> Route {
+    Route { is_read: false, ..page(path, handler) }
+}
+
+/// The pages and the actions of those who are signed in. A failed action shows the page again with the error beside the
+/// button.
+static ROUTES: &[Route] = &[
+    page("", Plain(|operator| overview::show(operator, None).boxed())),
+    page("/sign-in", Plain(|_| ready(Ok(outcome::see(""))).boxed())),
+    page("/open", Plain(|operator| overview::open(operator).boxed())),
+    page("/stuck", Plain(|operator| stuck::show(operator, None).boxed())),
+    page("/stuck/export", Plain(|operator| stuck::export(operator).boxed())),
+    page("/posts/{id}", One(|operator, id| story::show(operator, id, None).boxed())),
+    page("/freezes", Plain(|operator| freezes::show(operator, None).boxed())),
+    page("/deliveries", Plain(|operator| deliveries::show(operator, None).boxed())),
+    page("/organizations", Plain(|operator| organizations::show(operator, None).boxed())),
+    page("/organizations/{id}", One(|operator, id| organization::show(operator, id, None, None).boxed())),
+    action("/sign-out", Plain(|operator| session::end(operator.app, operator.request).boxed())),
+    action("/stuck", Plain(|operator| stuck::act(operator).boxed())),
+    action("/reconcile", Plain(|operator| stuck::reconcile(operator).boxed())),
+    action("/posts/{id}", One(|operator, id| story::act(operator, id).boxed())),
+    action("/freezes", Plain(|operator| freezes::freeze(operator).boxed())),
+    action("/freezes/release", Plain(|operator| freezes::release(operator).boxed())),
+    action("/deliveries", Plain(|operator| deliveries::redeliver(operator).boxed())),
+    action("/organizations/sessions/end", Plain(|operator| organizations::end_sessions(operator).boxed())),
+    action("/organizations/{id}/keys", One(|operator, id| organization::issue_key(operator, id).boxed())),
+    action(
+        "/organizations/{id}/keys/{key}/revoke",
+        Two(|operator, id, key| organization::revoke_key(operator, id, key).boxed()),
+    ),
+    action(
+        "/organizations/{id}/sessions/end",
+        One(|operator, id| organization::end_sessions(operator, id).boxed()),
+    ),
+];
+
 /// Answers a request below `/dashboard/operators`.
 pub(super) async fn answer(
     app: &App,
@@ -54,54 +119,21 @@ pub(super) async fn answer(
     is_read: bool,
 ) -> Result<Response, Problem> {
     let token = app.config.operator_token.as_ref().ok_or_else(nothing)?;
-    if Route::of_operators(is_read, segments).is_none() {
-        return Err(nothing());
-    }
     if let (["sign-in"], false) = (segments, is_read) {
         return session::begin(app, token, request, form).await;
     }
+    let mut routes = ROUTES.iter().filter(|route| route.is_read == is_read);
+    let found = routes.find_map(|route| Some((&route.handler, route::names(route.path, segments)?)));
+    let (handler, [first, second, _]) = found.ok_or_else(nothing)?;
     let Some(name) = session::find(app, token, request).await? else {
         return Ok(session::require(request, is_read));
     };
-    if let (["sign-out"], false) = (segments, is_read) {
-        return session::end(app, request).await;
-    }
     let by = session::actor(app, request, &name);
-    let operator = Operator { app, query: Fields::of_query(request), form, name, by };
-    if is_read { read(&operator, segments).await } else { act(&operator, segments).await }
-}
-
-/// Routes GET requests to pages.
-async fn read(operator: &Operator<'_>, segments: &[&str]) -> Result<Response, Problem> {
-    match segments {
-        [] => overview::show(operator, None).await,
-        ["sign-in"] => Ok(outcome::see("")),
-        ["open"] => overview::open(operator).await,
-        ["stuck"] => stuck::show(operator, None).await,
-        ["stuck", "export"] => stuck::export(operator).await,
-        ["posts", id] => story::show(operator, id, None).await,
-        ["freezes"] => freezes::show(operator, None).await,
-        ["deliveries"] => deliveries::show(operator, None).await,
-        ["organizations"] => organizations::show(operator, None).await,
-        ["organizations", id] => organization::show(operator, id, None, None).await,
-        _ => Err(nothing()),
-    }
-}
-
-/// Routes POST requests to actions. A failed action shows the page again with the error beside the button.
-async fn act(operator: &Operator<'_>, segments: &[&str]) -> Result<Response, Problem> {
-    match segments {
-        ["stuck"] => stuck::act(operator).await,
-        ["reconcile"] => stuck::reconcile(operator).await,
-        ["posts", id] => story::act(operator, id).await,
-        ["freezes"] => freezes::freeze(operator).await,
-        ["freezes", "release"] => freezes::release(operator).await,
-        ["deliveries"] => deliveries::redeliver(operator).await,
-        ["organizations", "sessions", "end"] => organizations::end_sessions(operator).await,
-        ["organizations", id, "keys"] => organization::issue_key(operator, id).await,
-        ["organizations", id, "keys", key, "revoke"] => organization::revoke_key(operator, id, key).await,
-        ["organizations", id, "sessions", "end"] => organization::end_sessions(operator, id).await,
-        _ => Err(nothing()),
+    let operator = Operator { app, request, query: Fields::of_query(request), form, name, by };
+    match handler {
+        Plain(answer) => answer(&operator).await,
+        One(answer) => answer(&operator, first).await,
+        Two(answer) => answer(&operator, first, second).await,
     }
 }
 
