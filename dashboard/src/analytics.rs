@@ -19,8 +19,11 @@ use domain::{AccountId, TargetStatus};
 use poem::Response;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::{
-    analytics::{self as sums, COMPARED, Filter, Growth, Metric},
-    metrics, overview,
+    dashboard::{
+        analytics::{self as sums, COMPARED, Filter, Growth, Metric},
+        overview,
+    },
+    metrics,
 };
 
 /// Periods to choose from, in days.

@@ -14,7 +14,7 @@ use domain::{EventId, event::EventName};
 use poem::Response;
 use serde_json::Value;
 use std::collections::HashMap;
-use store::{deliveries, events, overview};
+use store::{dashboard::overview, deliveries, events};
 
 /// Events of a page.
 const PAGE: u32 = 50;

@@ -8,7 +8,7 @@ use crate::{
 use api::http::{browser, problem::Problem};
 use domain::Mode;
 use poem::{Response, http::header};
-use store::overview::{self, Steps};
+use store::dashboard::overview::{self, Steps};
 
 /// Cookie with the organization whose checklist was dismissed in this browser.
 const DISMISSED: &str = "fanfare-checklist";

@@ -20,7 +20,7 @@ use chrono::{DateTime, Utc};
 use domain::{TargetStatus, scope::Scope};
 use poem::Response;
 use serde_json::json;
-use store::overview::{self, Health, RETRIED_AT_ONCE, SHOWN_PER_GROUP};
+use store::dashboard::overview::{self, Health, RETRIED_AT_ONCE, SHOWN_PER_GROUP};
 
 /// Number of recent posts on the overview page.
 const LATEST_COUNT: i64 = 10;

@@ -23,7 +23,7 @@ use api::{
 use askama::Template;
 use poem::Response;
 use serde_json::{Value, json};
-use store::overview;
+use store::dashboard::overview;
 
 #[derive(Template)]
 #[template(path = "part.html")]

@@ -23,7 +23,7 @@ use poem::Response;
 use serde_json::json;
 use std::collections::HashMap;
 use store::{
-    overview::{self, AccountName},
+    dashboard::overview::{self, AccountName},
     posts::{Attachment, Container},
 };
 use uuid::Uuid;

@@ -19,7 +19,7 @@ use api::{
 use askama::Template;
 use domain::{PostStatus, TargetStatus, scope::Scope};
 use poem::Response;
-use store::overview;
+use store::dashboard::overview;
 
 #[derive(Template)]
 #[template(path = "posts.html")]

@@ -11,7 +11,7 @@ use api::http::{problem::Problem, query};
 use askama::Template;
 use domain::scope::Scope;
 use poem::{Response, http::StatusCode};
-use store::search::{self, Hit, Located};
+use store::dashboard::search::{self, Hit, Located};
 use uuid::Uuid;
 
 /// Shortest text that is sought, as in the list of posts.

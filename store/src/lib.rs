@@ -5,7 +5,6 @@
 //! a row of another owner.
 
 pub mod accounts;
-pub mod analytics;
 pub mod audit;
 pub mod backlog;
 pub mod bounds;
@@ -13,6 +12,7 @@ pub mod branding;
 pub mod ceilings;
 mod change;
 pub mod connect;
+pub mod dashboard;
 mod decode;
 pub mod deliveries;
 pub mod disconnect;
@@ -33,7 +33,6 @@ pub mod oauth_states;
 pub mod operators;
 pub mod organizations;
 pub mod outbox;
-pub mod overview;
 pub mod page;
 pub mod passkeys;
 pub mod pending_logins;
@@ -48,7 +47,6 @@ pub mod restored;
 pub mod retention;
 pub mod roles;
 pub mod schema;
-pub mod search;
 mod session;
 pub mod sessions;
 pub mod slots;

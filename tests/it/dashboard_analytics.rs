@@ -6,8 +6,8 @@ use domain::{Metrics, Owner, scope::Scope};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use store::{
-    analytics::{self, Filter, Metric},
     bounds::unbounded,
+    dashboard::analytics::{self, Filter, Metric},
     keys,
     metrics::{self, Snapshot},
 };
