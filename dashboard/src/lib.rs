@@ -1,9 +1,11 @@
 //! The dashboard: HTML pages that show what is stuck and why, and let people act on it.
 //!
 //! Pages are rendered on the server and work without scripts, which poll for changes, reach passkeys, and make what is
-//! there quicker to use (a dialog instead of a fold, a button that copies). Pages
-//! call the functions of the API's operations and ask for their scopes ([`routes`]), so the dashboard can do exactly
-//! what the API can. No external resources are loaded.
+//! there quicker to use (a dialog instead of a fold, a button that copies). No external resources are loaded.
+//!
+//! Pages call the functions of the API's operations and ask for their scopes ([`mod@routes`]), so that they can do
+//! nothing that the API can't; only signing in is theirs ([`people`], [`session`]). What no operation returns is a query
+//! of [`store::dashboard`], or stands with the reason in `tests/it/walls/pages.rs`.
 
 mod accounts;
 mod analytics;

@@ -5,6 +5,7 @@
 //! the WebAssembly target that would prove the workflows' purity is not installed.
 
 mod circles;
+mod pages;
 mod signposts;
 mod sizes;
 mod source;

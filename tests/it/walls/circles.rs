@@ -81,20 +81,20 @@ const TYPES: [&str; 7] = ["struct", "enum", "trait", "const", "static", "type", 
 const MOST_STEPS: usize = 8;
 
 /// Path of a module in its crate; the root's is empty.
-type Path = Vec<String>;
+pub(super) type Path = Vec<String>;
 /// A dependency of one module on another.
 type Edge = (Path, Path);
 
 /// A name that a `use` brings into a module; `*` for all of a module.
-struct Import {
-    path: Path,
-    name: String,
+pub(super) struct Import {
+    pub(super) path: Path,
+    pub(super) name: String,
 }
 
 /// A module, with what it names.
-struct Module {
-    imports: Vec<Import>,
-    paths: Vec<Path>,
+pub(super) struct Module {
+    pub(super) imports: Vec<Import>,
+    pub(super) paths: Vec<Path>,
     /// Types, traits and constants that it declares.
     types: BTreeSet<String>,
     /// Functions that it declares.
@@ -102,10 +102,10 @@ struct Module {
 }
 
 /// The modules of a crate.
-struct Modules(BTreeMap<Path, Module>);
+pub(super) struct Modules(BTreeMap<Path, Module>);
 
 impl Modules {
-    fn of(root: &str) -> Self {
+    pub(super) fn of(root: &str) -> Self {
         let sources = sources().iter().filter_map(|source| {
             let path = source.path.strip_prefix(root)?.strip_prefix('/')?.strip_suffix(".rs")?;
             let mut path: Path = path.split('/').map(str::to_owned).collect();
@@ -116,6 +116,11 @@ impl Modules {
             Some((path, Module::of(&product(&source.code))))
         });
         Self(sources.collect())
+    }
+
+    /// Returns whether a path is a module.
+    pub(super) fn contains(&self, path: &[String]) -> bool {
+        self.0.contains_key(path)
     }
 
     /// Returns the module that declares what a path names; `None` if it is of another crate.
@@ -192,7 +197,7 @@ impl Modules {
 }
 
 impl Module {
-    fn of(code: &str) -> Self {
+    pub(super) fn of(code: &str) -> Self {
         let (mut imports, mut body, mut end) = (Vec::new(), String::new(), 0);
         for at in keywords(code, "use") {
             // A bound such as `use<'_>` has no space and no end.
@@ -214,7 +219,7 @@ impl Module {
 }
 
 /// Returns a source without what is compiled for its own tests only.
-fn product(code: &str) -> String {
+pub(super) fn product(code: &str) -> String {
     let (mut kept, mut rest) = (String::new(), code);
     while let Some((before, item)) = rest.split_once("#[cfg(test)]") {
         kept += before;
