@@ -23,12 +23,12 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 use store::{
-    disconnect, grants,
+    accounts::{disconnect, grants},
     publishing::{
         Changes, EditResult, TakenEdit, Withdrawn, record_edit, record_unpublished, release_withdrawn,
         take_edit, withdraw,
     },
-    vault,
+    upkeep::vault,
 };
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};

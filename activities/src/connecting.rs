@@ -26,11 +26,13 @@ use std::{
     time::Duration,
 };
 use store::{
-    accounts::{Connect, Connected},
-    connect::{self, Login},
-    oauth_states::{self, AuthorizationRequest, Begun},
-    pending_logins::{self, Digest, Pending, Selection},
-    vault,
+    accounts::{
+        Connect, Connected,
+        connect::{self, Login},
+        oauth_states::{self, AuthorizationRequest, Begun},
+        pending_logins::{self, Digest, Pending, Selection},
+    },
+    upkeep::vault,
 };
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};

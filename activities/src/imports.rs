@@ -21,7 +21,7 @@ use domain::{
 };
 use platforms::{Page, RemotePost};
 use std::sync::Arc;
-use store::imports::{FoundPost, ImportPage, Progress};
+use store::accounts::imports::{FoundPost, ImportPage, Progress};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tracing::info;
@@ -45,7 +45,7 @@ impl Imports {
         let ImportRef { import, owner, account, platform } = input.import.clone();
         let _share = self.shares.take(owner.org, (deps.engine.jitter)()).map_err(share::crowded)?;
         let Some(progress) =
-            store::imports::resume(&deps.engine.db, owner, import, (deps.engine.now)()).await?
+            store::accounts::imports::resume(&deps.engine.db, owner, import, (deps.engine.now)()).await?
         else {
             return Ok(ImportProgress::Over);
         };
@@ -64,7 +64,7 @@ impl Imports {
         let failure = match outcome.answer {
             Ok(page) => {
                 let import_page = import_page(page, &progress);
-                let more = store::imports::store_page(
+                let more = store::accounts::imports::store_page(
                     &deps.engine.db,
                     owner,
                     import,
@@ -89,7 +89,7 @@ impl Imports {
                     deps.mark_lost(&account_ref, version, &failure).await?;
                 }
                 info!(import.id = %import, error.code = %failure.code, "Import {import} failed: {failure}");
-                store::imports::fail(
+                store::accounts::imports::fail(
                     &deps.engine.db,
                     owner,
                     import,
@@ -109,8 +109,14 @@ impl Imports {
         import: ImportRef,
     ) -> Result<(), ActivityError> {
         let (deps, reason) = (&self.deps, "the import was stopped before it was done");
-        Ok(store::imports::fail(&deps.engine.db, import.owner, import.import, reason, (deps.engine.now)())
-            .await?)
+        Ok(store::accounts::imports::fail(
+            &deps.engine.db,
+            import.owner,
+            import.import,
+            reason,
+            (deps.engine.now)(),
+        )
+        .await?)
     }
 }
 

@@ -30,8 +30,8 @@ use reqwest::{StatusCode, header};
 use std::{io, sync::Arc, time::Duration};
 use store::{
     bounds::unbounded,
-    ceilings::Exceeded,
     media::{Fault, Inspected, Reason, SettleResult},
+    usage::ceilings::Exceeded,
 };
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};

@@ -14,7 +14,7 @@ use domain::Failure;
 use futures::{StreamExt, TryStreamExt, stream};
 use platforms::{Collection, Feature};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use store::metrics::{CollectionSchedule, Due, Snapshot};
+use store::usage::metrics::{CollectionSchedule, Due, Snapshot};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tokio::time::Instant;
@@ -75,7 +75,8 @@ impl Metrics {
             // Each round moves what it was given behind what is due, so the next one starts where it ended.
             loop {
                 let (schedule, now) = (schedule(deps), (deps.engine.now)());
-                let due = store::metrics::due(&deps.engine.db, &platform, has_replies, schedule, now).await?;
+                let due = store::usage::metrics::due(&deps.engine.db, &platform, has_replies, schedule, now)
+                    .await?;
                 let is_last = (due.len() as i64) < schedule.per_platform;
                 let mut accounts = BTreeMap::<_, Vec<_>>::new();
                 for due in due {
@@ -100,7 +101,7 @@ impl Metrics {
         let pruning = async {
             let mut pruned = 0;
             for _ in 0..BATCHES {
-                let batch = store::metrics::prune(&deps.engine.db, BATCH, (deps.engine.now)()).await?;
+                let batch = store::usage::metrics::prune(&deps.engine.db, BATCH, (deps.engine.now)()).await?;
                 pruned += batch;
                 if batch < BATCH.unsigned_abs() {
                     break;
@@ -158,7 +159,8 @@ async fn collect_account(
                     let left = requests.len() - collected.left as usize;
                     let targets: Vec<_> = requests[left..].iter().map(|request| request.target).collect();
                     let (owner, now) = (request.account_ref.owner, (deps.engine.now)());
-                    store::metrics::postpone(&deps.engine.db, owner, &targets, schedule(deps), now).await?;
+                    store::usage::metrics::postpone(&deps.engine.db, owner, &targets, schedule(deps), now)
+                        .await?;
                     break;
                 }
             }
@@ -171,7 +173,7 @@ async fn collect_account(
 async fn fetch(deps: &Arc<Deps>, request: &MetricsRequest) -> anyhow::Result<Result<(), Failure>> {
     let (owner, target) = (request.account_ref.owner, request.target);
     let now = (deps.engine.now)();
-    store::metrics::mark_requested(&deps.engine.db, owner, target, schedule(deps), now).await?;
+    store::usage::metrics::mark_requested(&deps.engine.db, owner, target, schedule(deps), now).await?;
     let outcome = deps
         .call(&request.account_ref, |cx| {
             let id = request.platform_post_id.clone();
@@ -189,9 +191,13 @@ async fn fetch(deps: &Arc<Deps>, request: &MetricsRequest) -> anyhow::Result<Res
     match outcome.answer {
         Ok(metrics) => {
             let now = (deps.engine.now)();
-            store::metrics::record(&deps.engine.db, owner, &Snapshot { target, metrics, captured_at: now })
-                .await?;
-            store::metrics::downsample(&deps.engine.db, owner, target, now).await?;
+            store::usage::metrics::record(
+                &deps.engine.db,
+                owner,
+                &Snapshot { target, metrics, captured_at: now },
+            )
+            .await?;
+            store::usage::metrics::downsample(&deps.engine.db, owner, target, now).await?;
             Ok(Ok(()))
         }
         Err(failure) => {

@@ -24,7 +24,7 @@ use serde::{
 };
 use serde_json::Value;
 use std::{fmt, sync::Arc, time::Duration};
-use store::vault;
+use store::upkeep::vault;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use url::{Host, Url};

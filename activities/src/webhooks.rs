@@ -16,9 +16,9 @@ use domain::{EventId, Owner, PostId, WebhookId, event, outbox::EndpointRef, retr
 use futures::StreamExt;
 use std::{sync::Arc, time::Duration};
 use store::{
-    deliveries::Response,
-    vault::{self, Sealer},
+    upkeep::vault::{self, Sealer},
     webhooks as endpoints,
+    webhooks::deliveries::Response,
 };
 use telemetry::trace::{self, SpanKind};
 use temporalio_common::error::ApplicationFailure;
@@ -79,7 +79,7 @@ impl Webhooks {
         let delivered = answer.error.is_none();
         if delivered {
             // Deliveries that a failing endpoint missed need not wait any longer.
-            store::drain::answered(&deps.engine.db, input.owner, input.webhook).await?;
+            store::webhooks::drain::answered(&deps.engine.db, input.owner, input.webhook).await?;
         }
         let status = answer.status.and_then(|status| u16::try_from(status).ok());
         Ok(Some(TestEventResult { status, delivered }))

@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use domain::{Mode, ip_ranges, request_proof, sandbox::Address};
 use starter::requests::Workers;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use store::{Pool, vault::Sealer};
+use store::{Pool, upkeep::vault::Sealer};
 use telemetry::health::Health;
 use url::Url;
 

@@ -16,7 +16,7 @@ use crate::{
 };
 use poem_openapi::{Object, OpenApi};
 use serde_json::Value;
-use store::audit::{self, Action, ActorKind};
+use store::people::audit::{self, Action, ActorKind};
 use uuid::Uuid;
 
 /// The operation on the audit trail.

@@ -17,7 +17,7 @@ use crate::{
 };
 use poem_openapi::{Object, OpenApi};
 use serde_json::{Map, Value};
-use store::branding::{self, Pages, Texts};
+use store::accounts::branding::{self, Pages, Texts};
 
 /// The members that are URLs.
 const URLS: [&str; 3] = ["logo_url", "support_url", "imprint_url"];

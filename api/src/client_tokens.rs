@@ -24,7 +24,7 @@ use crate::{
 use chrono::TimeDelta;
 use domain::{Bound, KeyId, client::Client};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
-use store::keys;
+use store::people::keys;
 use uuid::Uuid;
 
 /// Lifetime in seconds unless the request says otherwise.

@@ -21,7 +21,7 @@ use crate::{
 use domain::event::EventName;
 use poem_openapi::{Object, OpenApi};
 use serde_json::{Map, Value};
-use store::events;
+use store::webhooks::events;
 use uuid::Uuid;
 
 /// The operations on events.

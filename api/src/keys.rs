@@ -26,7 +26,7 @@ use serde_json::{Map, Value};
 use store::{
     accounts,
     bounds::{Resource, unbounded},
-    keys,
+    people::keys,
 };
 use uuid::Uuid;
 

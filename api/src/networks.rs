@@ -38,10 +38,13 @@ use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefi
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use store::{
-    Change, accounts,
-    networks::{self, Edit},
-    oauth_states::{self, AuthorizationRequest, Begun},
-    vault,
+    Change,
+    accounts::{
+        self,
+        networks::{self, Edit},
+        oauth_states::{self, AuthorizationRequest, Begun},
+    },
+    upkeep::vault,
 };
 use uuid::Uuid;
 

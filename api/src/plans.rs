@@ -8,7 +8,7 @@ use crate::http::problem::{Code, Problem};
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 use std::{collections::BTreeMap, str::FromStr, sync::LazyLock};
-use store::{ceilings::Exceeded, usage::Quotas};
+use store::usage::{Quotas, ceilings::Exceeded};
 use url::Url;
 use workflows::activities::AccountQuota;
 

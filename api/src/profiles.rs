@@ -31,8 +31,8 @@ use domain::{AccountId, Bound, ProfileId};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use store::{
+    accounts::profiles::{self, Created, Edit, NewProfile as New, Saved},
     page::Page,
-    profiles::{self, Created, Edit, NewProfile as New, Saved},
 };
 use uuid::Uuid;
 

@@ -13,7 +13,7 @@ use crate::{
     types::timestamp::Timestamp,
 };
 use poem_openapi::{Object, OpenApi};
-use store::requests;
+use store::usage::requests;
 
 /// The operation on requests.
 pub struct Requests;

@@ -32,7 +32,7 @@ use poem_openapi::{Object, OpenApi, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use store::{
     page::Page,
-    slots::{self, Queue, Set},
+    posts::slots::{self, Queue, Set},
 };
 use uuid::Uuid;
 

@@ -23,7 +23,7 @@ use crate::{
 };
 use domain::{MemberId, member::Role, scope::Scope};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
-use store::team::{self, InviteResult, Refused, Status};
+use store::people::team::{self, InviteResult, Refused, Status};
 use uuid::Uuid;
 
 /// The operations on the team.

@@ -14,10 +14,7 @@ use crate::{
 };
 use domain::Mode;
 use poem_openapi::{Object, OpenApi};
-use store::{
-    ceilings,
-    usage::{self, Month},
-};
+use store::usage::{self, Month, ceilings};
 
 /// The usage operation.
 pub struct Account;

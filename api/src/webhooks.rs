@@ -34,11 +34,13 @@ use domain::{
 use poem_openapi::{ApiResponse, Enum, Object, OpenApi, param::Path, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use store::{
-    deliveries::{self, DeliveryStatus, RedeliverResult},
-    drain,
-    keys::random_text,
-    vault::{self, Opener, PrivateKey},
-    webhooks,
+    people::keys::random_text,
+    upkeep::vault::{self, Opener, PrivateKey},
+    webhooks::{
+        self,
+        deliveries::{self, DeliveryStatus, RedeliverResult},
+        drain,
+    },
 };
 use url::Url;
 use uuid::Uuid;

@@ -26,7 +26,7 @@ use poem::{
 };
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
-use store::{accounts::AccountStatus, grants::END_NOTICE};
+use store::accounts::{AccountStatus, grants::END_NOTICE};
 use url::Url;
 
 #[derive(Template)]

@@ -20,10 +20,11 @@ use poem::Response;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::{
     dashboard::{
-        analytics::{self as sums, COMPARED, Filter, Growth, Metric},
+        analytics as sums,
+        analytics::{COMPARED, Filter, Growth, Metric},
         overview,
     },
-    metrics,
+    usage::metrics,
 };
 
 /// Periods to choose from, in days.

@@ -15,7 +15,7 @@ use api::{
 use askama::Template;
 use poem::Response;
 use serde_json::{Map, Value};
-use store::audit::Action;
+use store::people::audit::Action;
 
 #[derive(Template)]
 #[template(path = "audit.html")]

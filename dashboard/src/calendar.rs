@@ -20,7 +20,7 @@ use domain::{AccountId, scope::Scope, slot::Schedule};
 use poem::Response;
 use serde_json::json;
 use std::collections::BTreeMap;
-use store::{dashboard::overview, slots};
+use store::{dashboard::overview, posts::slots};
 
 /// Most posts of a day of a month.
 const PER_DAY: i64 = 6;

@@ -23,9 +23,11 @@ use poem::{
 };
 use store::{
     Pool,
-    audit::{Actor, ActorKind},
     bounds::Whole,
-    sessions::{Holder, Session, SessionMember},
+    people::{
+        audit::{Actor, ActorKind},
+        sessions::{Holder, Session, SessionMember},
+    },
 };
 
 /// Entries of a list on one page.

@@ -10,7 +10,7 @@ use askama::Template;
 use chrono::{DateTime, Utc};
 use poem::Response;
 use serde_json::Value;
-use store::deliveries::DeliveryStatus;
+use store::webhooks::deliveries::DeliveryStatus;
 
 #[derive(Template)]
 #[template(path = "delivery.html")]

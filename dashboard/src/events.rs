@@ -14,7 +14,10 @@ use domain::{EventId, event::EventName};
 use poem::Response;
 use serde_json::Value;
 use std::collections::HashMap;
-use store::{dashboard::overview, deliveries, events};
+use store::{
+    dashboard::overview,
+    webhooks::{deliveries, events},
+};
 
 /// Events of a page.
 const PAGE: u32 = 50;

@@ -19,9 +19,9 @@ use api::{
 use askama::Template;
 use domain::PersonId;
 use poem::{Request, Response, http::StatusCode};
-use store::{
+use store::people::{
+    self, Acceptance, Invitee,
     audit::ActorKind,
-    people::{self, Acceptance, Invitee},
     sessions::Holder,
     team::{self, Invitation},
 };

@@ -5,7 +5,7 @@ use askama::filters::HtmlSafe;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{MediaStatus, PostStatus, TargetStatus, appearance};
 use std::fmt;
-use store::{accounts::AccountStatus, deliveries::DeliveryStatus};
+use store::{accounts::AccountStatus, webhooks::deliveries::DeliveryStatus};
 
 domain::string_enum! {
     /// The result of an action, as a query parameter.

@@ -63,7 +63,7 @@ use poem::{Body, Request, Response, handler, http::Method, web::Data};
 pub use routes::routes;
 use routes::{Found, Route, Sent};
 use session::{Entry, Kept, SessionState};
-use store::sessions::Session;
+use store::people::sessions::Session;
 
 /// Returns the routes of the dashboard, for the router of the API, whose state and middleware they need.
 pub fn endpoint() -> poem::Route {

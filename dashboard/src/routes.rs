@@ -18,7 +18,7 @@ use api::http::problem::Problem;
 use domain::scope::Scope::{self, *};
 use futures::{FutureExt, future::ready};
 use poem::{Body, Response, http::Method};
-use store::sessions::Ended;
+use store::people::sessions::Ended;
 
 /// An operation of the API: method and path.
 type Operation = (&'static str, &'static str);

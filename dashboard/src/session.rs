@@ -24,10 +24,11 @@ use poem::{
     http::{StatusCode, header},
 };
 use sha2::{Digest, Sha256};
-use store::{
+use store::people::{
+    self,
     audit::{Actor, ActorKind},
     identities::{self, Linking},
-    keys, people,
+    keys,
     sessions::{self, Ended, Session},
 };
 use tracing::warn;

@@ -14,7 +14,7 @@ use askama::Template;
 use domain::member::Role;
 use poem::Response;
 use serde_json::json;
-use store::team::Status;
+use store::people::team::Status;
 
 #[derive(Template)]
 #[template(path = "team.html")]

@@ -18,7 +18,7 @@ use chrono::TimeDelta;
 use domain::event::EventName;
 use poem::Response;
 use serde_json::json;
-use store::deliveries::DeliveryStatus;
+use store::webhooks::deliveries::DeliveryStatus;
 
 /// Longest time whose failed deliveries can be repeated, in hours: that of the page's form.
 const MAX_REPLAYED_HOURS: i64 = 30 * 24;

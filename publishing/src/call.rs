@@ -9,7 +9,7 @@ use domain::{AccountId, ErrorCode, Failure, Owner};
 use futures::future::BoxFuture;
 use platforms::Session;
 use std::{sync::Arc, time::Duration};
-use store::grants;
+use store::accounts::grants;
 
 /// A platform's answer.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use platforms::{
 };
 use std::time::Duration;
 use store::{
-    grants,
+    accounts::grants,
     publishing::{self, Attempt, Entry},
 };
 use tokio::time::Instant;

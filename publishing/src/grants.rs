@@ -8,9 +8,9 @@ use domain::{AccountId, ErrorCode, Failure, Owner, outbox::ExpiringGrant};
 use platforms::Refresh;
 use std::time::Duration;
 use store::{
-    grants::{self, AccountGrant, Ends, Lease},
+    accounts::grants::{self, AccountGrant, Ends, Lease},
     publishing::{self, TargetKey},
-    vault,
+    upkeep::vault,
 };
 use tokio::time::Instant;
 

@@ -25,7 +25,7 @@
 //! | the post is deleted, the account disconnected, or an operator stops or freezes it | an intent, or none | looks up what was begun, publishes nothing |
 //! | the platform can't tell | | ends `dead`, "it may be live" |
 //! | a user retries a dead target | the intent that its end left open | looks it up |
-//! | Postgres is restored from a backup | an intent without outcome, which `store::restored` writes | looks it up without the checkpoint, which may be missing |
+//! | Postgres is restored from a backup | an intent without outcome, which `store::upkeep::restored` writes | looks it up without the checkpoint, which may be missing |
 //!
 //! Crate `model` explores every interleaving of these steps; a comment `Model: …` names each transition at the
 //! function that makes it.
@@ -90,7 +90,7 @@ use chrono::{DateTime, Utc};
 use domain::{App, Failure, Mode, Owner, TimeScale, ip_ranges::AllowedRanges, sandbox::Address};
 use platforms::{Adapter, Transport, versions::Month};
 use std::{borrow::Cow, collections::BTreeMap, time::Duration};
-use store::{Pool, vault};
+use store::{Pool, upkeep::vault};
 use tokio::sync::watch;
 
 /// Everything that publishing and calling a platform need. Stateless: all state is in the database.

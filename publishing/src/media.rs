@@ -11,7 +11,8 @@ use serde_json::Value;
 use std::{ops::Range, sync::Arc, time::Duration};
 use store::{
     bounds::unbounded,
-    media, organizations,
+    media,
+    people::organizations,
     posts::{Attachment, Container},
 };
 use tokio::time::Instant;

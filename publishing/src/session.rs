@@ -8,9 +8,11 @@ use domain::{AccountId, AppConfig, Failure, Grant, NetworkId, Owner};
 use platforms::{Account, Adapter, App, Checkpoint, Checkpoints, Session, Transport};
 use std::{borrow::Cow, sync::Arc};
 use store::{
-    grants::AccountGrant,
-    networks::{self, Credentials},
-    vault,
+    accounts::{
+        grants::AccountGrant,
+        networks::{self, Credentials},
+    },
+    upkeep::vault,
 };
 
 /// Owner of what a [`Session`] borrows.

@@ -21,7 +21,7 @@ use std::{
 };
 use store::{
     Pool,
-    schema::{self, Schema},
+    upkeep::schema::{self, Schema},
 };
 use telemetry::health::{Health, Pulse};
 use temporalio_client::{

@@ -18,12 +18,15 @@ use std::{
 };
 use store::{
     Pool,
-    audit::Action,
     bounds::{Resource, unbounded},
-    freezes::{self, Scope as Frozen},
-    keys, operators, organizations,
-    team::{self, InviteResult},
-    vault::PrivateKey,
+    operators,
+    people::{
+        audit::Action,
+        keys, organizations,
+        team::{self, InviteResult},
+    },
+    publishing::freezes::{self, Scope as Frozen},
+    upkeep::vault::PrivateKey,
 };
 use telemetry::health::Health;
 use url::Url;
@@ -199,7 +202,7 @@ pub(crate) async fn restored(
 ) -> anyhow::Result<()> {
     let Some(since) = since else {
         let db = store::connect(&database.database_url, 2).await?;
-        store::restored::accept(&db).await?;
+        store::upkeep::restored::accept(&db).await?;
         let details = json!({ "nothing_was_lost": true });
         operators::record(&db, Action::Restored, details, &ops::actor(), clock::now()).await?;
         println!("recorded: the database has everything that was committed");
@@ -216,15 +219,15 @@ pub(crate) async fn restored(
             freezes::freeze(&db, &scope, None, reason, &ops::actor(), clock::now()).await?;
         }
     }
-    let prepared = store::restored::prepare(&db, since, store::restored::PART).await?;
-    let store::restored::Prepared { posts, containers, is_continued } = prepared;
+    let prepared = store::upkeep::restored::prepare(&db, since, store::upkeep::restored::PART).await?;
+    let store::upkeep::restored::Prepared { posts, containers, is_continued } = prepared;
     let details = json!({ "since": since, "posts": posts, "containers": containers });
     operators::record(&db, Action::Restored, details, &ops::actor(), clock::now()).await?;
     if is_continued {
         println!("continued what was interrupted");
     }
     println!("{posts} open posts; {containers} publications are looked up before they are repeated");
-    let (later, total) = store::restored::later(&db, LATER_SHOWN).await?;
+    let (later, total) = store::upkeep::restored::later(&db, LATER_SHOWN).await?;
     if total > 0 {
         println!(
             "{total} posts are due later as the backup has them, also if they were canceled since. The next:"

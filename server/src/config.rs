@@ -24,7 +24,7 @@ use std::{
     collections::BTreeMap, convert::Infallible, env, error::Error, net::SocketAddr, str::FromStr,
     time::Duration,
 };
-use store::{
+use store::upkeep::{
     durability::Unchecked,
     vault::{Opener, Sealer},
 };

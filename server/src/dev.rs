@@ -31,7 +31,12 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     path::Path,
 };
-use store::{Pool, accounts, bounds::unbounded, durability::Unchecked, page, vault};
+use store::{
+    Pool, accounts,
+    bounds::unbounded,
+    page,
+    upkeep::{durability::Unchecked, vault},
+};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use url::Url;

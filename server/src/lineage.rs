@@ -1,4 +1,4 @@
-//! The guard of the workers against a database that was restored: see `store::lineage`.
+//! The guard of the workers against a database that was restored: see `store::upkeep::lineage`.
 //!
 //! Temporal has the time of the last beat in the note of a schedule that never runs. Nothing of it is needed: without it,
 //! as after Temporal lost its data, the database is believed.
@@ -10,8 +10,10 @@ use domain::Mode;
 use std::{pin::pin, time::Duration};
 use store::{
     Pool,
-    durability::{Purpose, RESTORED},
-    lineage,
+    upkeep::{
+        durability::{Purpose, RESTORED},
+        lineage,
+    },
 };
 use telemetry::health::Health;
 use temporalio_client::{

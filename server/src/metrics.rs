@@ -11,7 +11,7 @@ use metrics_process::Collector;
 use std::{sync::LazyLock, time::Duration};
 use store::{
     Pool,
-    backlog::{self, Backlog, Count},
+    usage::backlog::{self, Backlog, Count},
 };
 use telemetry::{
     health::Outcome,

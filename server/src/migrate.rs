@@ -84,11 +84,11 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
         let url = options.database_url.as_deref();
         let url = url.context("DATABASE_URL is not set; `--only temporal` needs none")?;
         let db = store::connect_lazy(url, 2)?;
-        wait_for(limit, async || store::reach::check(url).await.map_err(Fault::Away)).await?;
+        wait_for(limit, async || store::upkeep::reach::check(url).await.map_err(Fault::Away)).await?;
         store::migrate(&db).await?;
         // Of a restored database something is recorded, which stays.
-        store::lineage::begin(&db).await?;
-        store::roles::grant(&db, options.roles.roles()).await?;
+        store::upkeep::lineage::begin(&db).await?;
+        store::upkeep::roles::grant(&db, options.roles.roles()).await?;
         println!("Postgres: the schema is current");
     }
     match options.only {

@@ -8,8 +8,10 @@ use anyhow::Context;
 use std::io::Write;
 use store::{
     Pool,
-    reseal::{self, Column},
-    vault::{KeyId, Opener, Sealer},
+    upkeep::{
+        reseal::{self, Column},
+        vault::{KeyId, Opener, Sealer},
+    },
 };
 
 /// Re-encrypts all values in batches of `batch`.

@@ -17,8 +17,8 @@ pub(crate) struct RetentionConfig {
 }
 
 impl RetentionConfig {
-    pub(crate) fn retention(&self) -> store::retention::Retention {
-        store::retention::Retention {
+    pub(crate) fn retention(&self) -> store::upkeep::retention::Retention {
+        store::upkeep::retention::Retention {
             events: TimeDelta::days(self.keep_events.into()),
             timelines: TimeDelta::days(self.keep_timelines.into()),
         }

@@ -15,7 +15,7 @@ pub(crate) struct DatabaseRoles {
 
 impl DatabaseRoles {
     /// Returns the names.
-    pub(crate) fn roles(&self) -> store::roles::Roles<'_> {
-        store::roles::Roles { api: self.api_role.as_deref(), worker: self.worker_role.as_deref() }
+    pub(crate) fn roles(&self) -> store::upkeep::roles::Roles<'_> {
+        store::upkeep::roles::Roles { api: self.api_role.as_deref(), worker: self.worker_role.as_deref() }
     }
 }

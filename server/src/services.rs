@@ -31,7 +31,7 @@ use std::{
 };
 use store::{
     Pool,
-    durability::{self, Purpose},
+    upkeep::durability::{self, Purpose},
 };
 use telemetry::{health::Health, metrics};
 use temporalio_client::Client;
@@ -419,7 +419,7 @@ async fn keep_schedules(client: Client, temporal: Temporal) {
 pub(crate) struct Api {
     listener: TcpListener,
     limits: http::Limits,
-    retention: store::retention::Retention,
+    retention: store::upkeep::retention::Retention,
     /// Address that it listens on.
     pub(crate) address: SocketAddr,
     app: api::App,

@@ -13,8 +13,10 @@ use anyhow::anyhow;
 use std::time::Duration;
 use store::{
     Pool,
-    durability::{self, Purpose},
-    schema::Schema,
+    upkeep::{
+        durability::{self, Purpose},
+        schema::Schema,
+    },
 };
 use temporalio_client::Client;
 use tokio::time::{Instant, sleep, timeout};
@@ -94,7 +96,7 @@ pub(crate) async fn check_database(db: &Pool, database: &Database) -> Result<(),
     if !store::ready(db).await {
         return Err(Fault::Away(anyhow!("the database at DATABASE_URL does not answer")));
     }
-    match store::schema::state(db).await {
+    match store::upkeep::schema::state(db).await {
         Ok(Schema::Current) => Ok(()),
         Ok(Schema::Missing) => Err(Fault::Away(anyhow!("the database has no schema: run `fanfare migrate`"))),
         Ok(Schema::Behind { missing }) => Err(Fault::Away(anyhow!(
@@ -107,7 +109,7 @@ pub(crate) async fn check_database(db: &Pool, database: &Database) -> Result<(),
 /// Fails while a restored database is not prepared to its end: what was published since the backup would be published
 /// again.
 pub(crate) async fn check_restored(db: &Pool) -> Result<(), Fault> {
-    match store::restored::is_unfinished(db).await {
+    match store::upkeep::restored::is_unfinished(db).await {
         Ok(false) => Ok(()),
         Ok(true) => Err(Fault::Away(anyhow!(
             "the database was restored and is not prepared to its end: run `fanfare ops restored` again"

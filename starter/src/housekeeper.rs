@@ -1,13 +1,13 @@
 //! Deletes old rows and creates the partitions of the coming weeks.
 //!
-//! Every API process does it, a few times an hour; what one does, the others need not do. See [`store::retention`].
+//! Every API process does it, a few times an hour; what one does, the others need not do. See [`store::upkeep::retention`].
 
 use crate::relay::answered;
 use chrono::TimeDelta;
 use std::time::Duration;
 use store::{
     Pool,
-    retention::{self, Retention},
+    upkeep::retention::{self, Retention},
 };
 use tracing::{error, info, warn};
 

@@ -2,7 +2,7 @@
 //!
 //! Postgres holds the facts, Temporal the progress. A far-off post waits in Postgres only, until its time is within the
 //! scheduling horizon; and a workflow that was terminated or lost leaves a row whose next step never happens. Every
-//! API process looks for such rows periodically ([`store::sweep`]) and writes messages for them, which have no effect
+//! API process looks for such rows periodically ([`store::publishing::sweep`]) and writes messages for them, which have no effect
 //! on a workflow that runs. It tells the owners of grants that end soon, reports open posts that have no open target, which no workflow would end. It also
 //! deletes entries of the audit trail that are older than they are kept.
 
@@ -10,8 +10,10 @@ use crate::relay::answered;
 use domain::TimeScale;
 use std::time::Duration;
 use store::{
-    Pool, audit, grants,
-    sweep::{self, Swept, Timing},
+    Pool,
+    accounts::grants,
+    people::audit,
+    publishing::sweep::{self, Swept, Timing},
 };
 use telemetry::{health::Pulse, metrics};
 use tracing::{error, info, warn};

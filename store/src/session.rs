@@ -3,7 +3,7 @@
 //! The settings are sent as statements after connecting. A pooler refuses startup parameters that it does not know, or
 //! is configured to drop them, and then statements run without a time limit and nobody is told.
 
-use crate::reach::{self, Unreachable};
+use crate::upkeep::reach::{self, Unreachable};
 use rand::distr::{Alphanumeric, SampleString};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _, postgres::PgConnectOptions};
 use std::time::Duration;

@@ -9,7 +9,7 @@ use crate::{
 use domain::event::EventName;
 use serde_json::json;
 use std::{net::TcpListener, time::Instant};
-use store::events::{self, NewEvent};
+use store::webhooks::events::{self, NewEvent};
 use tests::World;
 
 /// Deliveries of one measurement of row 9, and events of a transaction.

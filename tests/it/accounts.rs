@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use domain::{Mode, Owner, outbox::Disconnection, scope::Scope};
 use reqwest::Method;
 use serde_json::{Value, json};
-use store::disconnect;
+use store::accounts::disconnect;
 use tests::{Receiver, World, samples::film, wait_until};
 
 async fn health(world: &World, id: &str) -> Value {

@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
     process::Stdio,
 };
-use store::keys;
+use store::people::keys;
 use telemetry::metrics::{ALL, Kind};
 use tests::{
     World, directory, if_right,
@@ -255,7 +255,7 @@ async fn each_alert_fires_when_its_condition_is_met() {
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/a.png", silent.local_addr().unwrap());
     let import = async |files: usize| {
-        let org = store::organizations::create(&world.db, "Another").await.unwrap();
+        let org = store::people::organizations::create(&world.db, "Another").await.unwrap();
         let owner = Owner { org, mode: Mode::Test };
         let new = keys::NewKey { owner, name: "a".into(), scopes: vec![Scope::All], expires_at: None };
         let (_, key) = keys::create(&world.db, new, tests::now()).await.unwrap();

@@ -13,9 +13,10 @@ use std::{collections::HashSet, time::Duration};
 use store::{
     accounts,
     bounds::unbounded,
-    keys,
-    keys::NewKey,
-    organizations,
+    people::{
+        keys::{self, NewKey},
+        organizations,
+    },
     posts::{self, Container, NewPost},
 };
 use tests::{World, samples::png};

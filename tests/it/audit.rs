@@ -11,9 +11,11 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::{collections::HashSet, path::Path, sync::Mutex};
 use store::{
-    audit::{self, Action},
-    keys, organizations,
     page::Request,
+    people::{
+        audit::{self, Action},
+        keys, organizations,
+    },
 };
 use tests::{
     World,

@@ -7,7 +7,7 @@ use crate::{api, connect::finalize, world};
 use domain::{Mode, Owner, scope::Scope};
 use reqwest::{Method, Response, StatusCode, header};
 use serde_json::{Value, json};
-use store::organizations;
+use store::people::organizations;
 use tests::{
     World,
     login::{BACK, arrive, begin, browser, decide, joined, location, reported, walk},

@@ -11,7 +11,7 @@ use domain::{Mode, Owner, StateId, scope::Scope};
 use reqwest::{Method, Response, StatusCode, header};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use store::{
+use store::accounts::{
     oauth_states::Begun,
     pending_logins::{self, Digest, Pending},
 };

@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use domain::client::Client;
 use reqwest::{Method, StatusCode, header};
 use serde_json::{Value, json};
-use store::{audit::Actor, keys};
+use store::people::{audit::Actor, keys};
 use tests::{
     World,
     login::{BACK, arrive, browser, decide, joined, location, reported},

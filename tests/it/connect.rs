@@ -13,9 +13,11 @@ use platforms::{Adapter, Feature};
 use reqwest::{Method, Response, StatusCode, header};
 use serde_json::{Value, json};
 use store::{
-    networks, oauth_states,
-    pending_logins::{Digest, Pending},
-    vault,
+    accounts::{
+        networks, oauth_states,
+        pending_logins::{Digest, Pending},
+    },
+    upkeep::vault,
 };
 use temporalio_client::{UntypedWorkflow, WorkflowFetchHistoryOptions};
 use tests::{
@@ -165,7 +167,8 @@ async fn a_login_without_a_refresh_token_keeps_the_stored_one() {
     let id = joined(&world, "x", "ada", json!({})).await;
     let grant = async || -> Value {
         let owner = world.owner;
-        let kept = store::grants::get(&world.db, owner, id.parse().unwrap()).await.unwrap().unwrap();
+        let kept =
+            store::accounts::grants::get(&world.db, owner, id.parse().unwrap()).await.unwrap().unwrap();
         let aad = vault::aad_grant(owner, id.parse().unwrap());
         serde_json::from_slice(&world.opener.open(&kept.sealed, &aad).unwrap()).unwrap()
     };
@@ -175,7 +178,7 @@ async fn a_login_without_a_refresh_token_keeps_the_stored_one() {
     let tube = joined(&world, "youtube", "ada", json!({})).await;
     let kept = async || -> Value {
         let id = tube.parse().unwrap();
-        let kept = store::grants::get(&world.db, world.owner, id).await.unwrap().unwrap();
+        let kept = store::accounts::grants::get(&world.db, world.owner, id).await.unwrap().unwrap();
         let opened = world.opener.open(&kept.sealed, &vault::aad_grant(world.owner, id)).unwrap();
         serde_json::from_slice(&opened).unwrap()
     };
@@ -581,7 +584,9 @@ async fn a_pending_login_expires() {
             expires_at: tests::now() + TimeDelta::seconds(left),
         };
         let begun = login.expires_at - TimeDelta::minutes(30);
-        store::pending_logins::store(&world.db, Digest::of(token), &login, &[], begun).await.unwrap();
+        store::accounts::pending_logins::store(&world.db, Digest::of(token), &login, &[], begun)
+            .await
+            .unwrap();
         assert_eq!(pending(&world, token).await.0.as_u16(), status, "{token}");
         let page = page(browser().get(format!("{choose}/{token}")).send().await.unwrap()).await;
         assert_eq!(page.0, status, "{token}: {}", page.1);
@@ -732,7 +737,7 @@ async fn a_server_that_does_not_host_the_account_connects_nothing() {
     let id = first["id"].as_str().unwrap();
     let grant = async || {
         let id = id.parse().unwrap();
-        store::grants::get(&world.db, world.owner, id).await.unwrap().unwrap().version
+        store::accounts::grants::get(&world.db, world.owner, id).await.unwrap().unwrap().version
     };
     let version = grant().await;
 
@@ -976,7 +981,7 @@ async fn login_credentials_appear_in_no_response_history_or_log() {
     assert_eq!(accounts.len(), 6, "{accounts:?}");
     for account in accounts {
         let id = account["id"].as_str().unwrap().parse().unwrap();
-        let kept = store::grants::get(&world.db, world.owner, id).await.unwrap().unwrap();
+        let kept = store::accounts::grants::get(&world.db, world.owner, id).await.unwrap().unwrap();
         let opened = world.opener.open(&kept.sealed, &vault::aad_grant(world.owner, id)).unwrap();
         let grant: Value = serde_json::from_slice(&opened).unwrap();
         secrets.extend(

@@ -6,7 +6,7 @@ use domain::{Fit, MediaKind, Mode, Owner, scope::Scope};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::{
+use store::people::{
     keys::{self, NewKey},
     organizations,
 };

@@ -6,7 +6,7 @@ use domain::{Mode, Owner, scope::Scope, signature};
 use reqwest::{Client, StatusCode, header, redirect::Policy};
 use serde_json::json;
 use std::{collections::HashSet, time::Duration};
-use store::{audit::Actor, keys};
+use store::people::{audit::Actor, keys};
 use tests::{Delivery, Receiver, World, if_right, now, samples::png, wait_until};
 
 /// A browser without scripts.
@@ -528,7 +528,7 @@ async fn resources_of_other_owners_are_404() {
     let post = world.post(draft).await;
     let receiver = Receiver::start().await;
     let webhook = world.subscribe(&receiver.url).await;
-    let org = store::organizations::create(&world.db, "Other").await.unwrap();
+    let org = store::people::organizations::create(&world.db, "Other").await.unwrap();
     let owners = [Owner { org, mode: Mode::Test }, Owner { mode: Mode::Live, ..world.owner }];
     for owner in owners {
         let new = keys::NewKey { owner, name: "other".into(), scopes: vec![Scope::All], expires_at: None };

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use store::{
     bounds::unbounded,
     dashboard::analytics::{self, Filter, Metric},
-    keys,
-    metrics::{self, Snapshot},
+    people::keys,
+    usage::metrics::{self, Snapshot},
 };
 use tests::{World, now};
 

@@ -7,7 +7,7 @@ use crate::{
 use domain::{Mode, Owner, scope::Scope};
 use reqwest::{StatusCode, header, multipart};
 use serde_json::{Value, json};
-use store::keys;
+use store::people::keys;
 use tests::{
     World, now,
     samples::{film, gif, hollow_png, painting, pdf, png},
@@ -332,7 +332,7 @@ async fn a_post_shows_its_pictures_and_a_file_its_posts() {
 
 /// Returns the browser of another organization.
 async fn stranger(world: &World) -> Browser {
-    let org = store::organizations::create(&world.db, "Other").await.unwrap();
+    let org = store::people::organizations::create(&world.db, "Other").await.unwrap();
     let owner = Owner { org, mode: Mode::Test };
     let new = keys::NewKey { owner, name: "other".into(), scopes: vec![Scope::All], expires_at: None };
     let (_, text) = keys::create(&world.db, new, now()).await.unwrap();

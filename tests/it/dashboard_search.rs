@@ -4,7 +4,7 @@ use crate::{dashboard::Browser, world};
 use chrono::TimeDelta;
 use domain::scope::Scope;
 use serde_json::{Value, json};
-use store::keys;
+use store::people::keys;
 use tests::{Receiver, now, samples::png};
 
 fn id(value: &Value) -> &str {

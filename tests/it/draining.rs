@@ -18,14 +18,15 @@ use std::{
     time::{Duration, Instant},
 };
 use store::{
-    Pool,
-    audit::Actor,
-    deliveries::Response,
-    drain::{self, Claim, Health, KEPT_BACKLOG, PART, Report, Reported, Sleep, TOLD_AFTER},
-    events::{self, NewEvent},
-    organizations, outbox,
-    sweep::{self, Timing},
-    webhooks::{self, NewWebhook},
+    Pool, outbox,
+    people::{audit::Actor, organizations},
+    publishing::sweep::{self, Timing},
+    webhooks::{
+        self, NewWebhook,
+        deliveries::Response,
+        drain::{self, Claim, Health, KEPT_BACKLOG, PART, Report, Reported, Sleep, TOLD_AFTER},
+        events::{self, NewEvent},
+    },
 };
 use tests::{Delivery, Receiver, World, if_right, now, wait_until};
 

@@ -16,7 +16,7 @@ use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::{keys, organizations};
+use store::people::{keys, organizations};
 use temporalio_client::Client;
 use tests::{PATIENCE, Receiver, World, if_right, now, samples::png, wait_until};
 use tokio::{

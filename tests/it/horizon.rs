@@ -9,7 +9,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use sqlx::Row;
 use std::{collections::HashSet, time::Duration};
-use store::sweep::{self, Swept, Timing};
+use store::publishing::sweep::{self, Swept, Timing};
 use temporalio_client::{Client, WorkflowExecutionStatus};
 use temporalio_common::UntypedWorkflow;
 use tests::{World, sql, wait_until};
@@ -339,7 +339,7 @@ async fn far_off_posts_cause_no_work_and_enter_the_horizon_in_batches() {
     let url = tests::database_url(&PROGRAM).await;
     // One connection, whose statistics are its own.
     let db = store::connect(&url, 1).await.unwrap();
-    let org = store::organizations::create(&db, "Acme").await.unwrap();
+    let org = store::people::organizations::create(&db, "Acme").await.unwrap();
     fill(&db, org).await;
     let timing = Timing {
         grace: Duration::from_secs(30),

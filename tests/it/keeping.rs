@@ -14,8 +14,8 @@ use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use store::{
-    grants::{self, Ends},
-    vault,
+    accounts::grants::{self, Ends},
+    upkeep::vault,
 };
 use temporalio_client::{Client, errors::WorkflowGetResultError};
 use temporalio_common::UntypedWorkflow;

@@ -6,7 +6,7 @@ use domain::{Mode, OrgId, Owner, scope::Scope};
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use store::{keys, organizations};
+use store::people::{keys, organizations};
 use tests::{World, if_right, now, wait_until};
 
 /// Calls the API with `key`.

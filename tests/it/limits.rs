@@ -10,7 +10,7 @@ use std::{
     collections::HashMap,
     time::{Duration, Instant},
 };
-use store::{audit::Actor, keys, organizations};
+use store::people::{audit::Actor, keys, organizations};
 use tests::{World, if_right, now, wait_until};
 
 /// A day, so that no window ends during a test, except at midnight.

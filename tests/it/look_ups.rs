@@ -5,7 +5,10 @@ use domain::{Mode, Owner, scope::Scope};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::{audit::Actor, freezes, keys, organizations};
+use store::{
+    people::{audit::Actor, keys, organizations},
+    publishing::freezes,
+};
 use tests::{World, now};
 use tokio::time::Instant;
 

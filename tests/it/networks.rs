@@ -12,9 +12,12 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use store::{
-    networks,
-    oauth_states::{self, AuthorizationRequest, Begun, Claim},
-    organizations, vault,
+    accounts::{
+        networks,
+        oauth_states::{self, AuthorizationRequest, Begun, Claim},
+    },
+    people::organizations,
+    upkeep::vault,
 };
 use tests::World;
 use url::Url;

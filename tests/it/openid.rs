@@ -29,7 +29,7 @@ use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, Mutex},
 };
-use store::organizations;
+use store::people::organizations;
 use tests::World;
 use url::Url;
 use uuid::Uuid;

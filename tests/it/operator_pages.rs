@@ -6,7 +6,7 @@ use crate::{
 };
 use reqwest::{StatusCode, header};
 use serde_json::{Value, json};
-use store::audit;
+use store::people::audit;
 use tests::{Receiver, World, WorldBuilder};
 
 /// The operators' token.

@@ -3,7 +3,7 @@
 use crate::{dashboard::Browser, draining, replay, world};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use store::audit;
+use store::people::audit;
 use tests::{Receiver, World, wait_until};
 
 fn id(of: &Value) -> &str {

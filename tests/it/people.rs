@@ -23,7 +23,7 @@ use ring::{
 };
 use serde_json::{Value, json};
 use std::process::Command;
-use store::{audit::Actor, organizations, people, sessions, team};
+use store::people::{self, audit::Actor, organizations, sessions, team};
 use tests::{Receiver, World, if_right, now, wait_until};
 use uuid::Uuid;
 

@@ -8,7 +8,7 @@ use domain::{Mode, Owner, scope::Scope};
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use store::organizations;
+use store::people::organizations;
 use tests::World;
 
 async fn create(world: &World, body: Value) -> Value {
@@ -346,8 +346,8 @@ async fn a_large_profile_is_deleted_in_parts() {
     };
     let (db, owner) = (world.db.clone(), world.owner);
     let deleting = tokio::spawn(async move {
-        let (access, by) = (store::bounds::unbounded(owner), &store::audit::Actor::OPERATOR);
-        store::profiles::delete(&db, access, id.parse().unwrap(), by, tests::now()).await.unwrap()
+        let (access, by) = (store::bounds::unbounded(owner), &store::people::audit::Actor::OPERATOR);
+        store::accounts::profiles::delete(&db, access, id.parse().unwrap(), by, tests::now()).await.unwrap()
     });
     tests::wait_until("all but the last to leave", async || match count().await {
         1 => Ok(()),

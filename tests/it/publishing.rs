@@ -4,7 +4,7 @@ use crate::world;
 use domain::Failure;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use store::grants;
+use store::accounts::grants;
 use tests::{Receiver, now};
 
 fn target<'a>(post: &'a Value, platform: &str) -> &'a Value {

@@ -7,7 +7,7 @@ use crate::{
 use domain::{Mode, Owner, scope::Scope};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use store::organizations;
+use store::people::organizations;
 use tests::{World, samples::jpeg};
 
 /// Publishes a post, waits for its whole thread, and returns it.

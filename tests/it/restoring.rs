@@ -122,7 +122,7 @@ async fn a_restored_grant_is_renewed_although_its_workflow_knows_a_later_one() {
     assert!(world.command(&["ops", "restored", "--since", &since]).await.status.success());
     let (db, owner) = (world.db.clone(), world.owner);
     let version = async || {
-        let grant = store::grants::get(&db, owner, account.parse().unwrap()).await.unwrap();
+        let grant = store::accounts::grants::get(&db, owner, account.parse().unwrap()).await.unwrap();
         grant.unwrap().version
     };
     let restored = version().await;
@@ -180,7 +180,7 @@ async fn an_interrupted_preparation_is_continued_and_no_worker_starts_before_its
     let mut lock = world.db.begin().await.unwrap();
     sqlx::query("select from posts where id = $1 for update").bind(id).execute(&mut *lock).await.unwrap();
     let db = world.db.clone();
-    let preparing = tokio::spawn(async move { store::restored::prepare(&db, since, 2).await });
+    let preparing = tokio::spawn(async move { store::upkeep::restored::prepare(&db, since, 2).await });
     let prepared = async || {
         let fences: Vec<i32> = sqlx::query_scalar("select fence from targets order by post_id")
             .fetch_all(&world.db)

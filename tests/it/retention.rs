@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use store::{
     Pool,
     bounds::unbounded,
-    events,
     page::Request,
-    retention::{self, Report, Retention},
-    timeline,
+    posts::timeline,
+    upkeep::retention::{self, Report, Retention},
+    webhooks::events,
 };
 use uuid::Uuid;
 

@@ -3,7 +3,7 @@
 use crate::database;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqlSafeStr, Statement};
 use std::collections::BTreeSet;
-use store::{Pool, roles::Roles};
+use store::{Pool, upkeep::roles::Roles};
 
 /// Modules of the store with statements that read sealed values. Those are functions that only workers and
 /// commands of the owner call: a function that the API calls, such as the sweeper's, must be in no other.
@@ -38,9 +38,9 @@ async fn connect(db: &Pool) -> [PgConnection; 2] {
         tests::sql(db, &format!("create role \"{quoted}\" login password 'tests'")).await;
     }
     let granted = Roles { api: Some(&roles[0]), worker: Some(&roles[1]) };
-    store::roles::grant(db, granted).await.unwrap();
+    store::upkeep::roles::grant(db, granted).await.unwrap();
     // What is granted already is granted again.
-    store::roles::grant(db, granted).await.unwrap();
+    store::upkeep::roles::grant(db, granted).await.unwrap();
     let connected = roles.map(|role| {
         let options = (*db.connect_options()).clone().username(&role).password("tests");
         async move { PgConnection::connect_with(&options).await.unwrap() }
@@ -139,6 +139,6 @@ async fn functions_of_the_owner_are_closed_to_others() {
 async fn a_role_that_does_not_exist_is_named() {
     let db = database().await;
     let roles = Roles { api: Some("nobody at all"), worker: None };
-    let error = format!("{:#}", store::roles::grant(&db, roles).await.unwrap_err());
+    let error = format!("{:#}", store::upkeep::roles::grant(&db, roles).await.unwrap_err());
     assert!(error.contains("the role nobody at all can't be granted its privileges"), "{error}");
 }

@@ -10,18 +10,22 @@ use std::{
 };
 use store::{
     Commits, Listener, NOTIFY_INTERVAL, Pool,
-    audit::{self, Actor},
-    backlog,
+    accounts::disconnect,
     bounds::{Access, unbounded},
-    deliveries, disconnect, drain, events, freezes,
-    metrics::{self, CollectionSchedule},
     operators, outbox,
     page::{Cursor, Request},
-    posts::{self, Filter},
-    publishing::{self, Barred, BeginResult, Purpose, TargetKey},
-    retention::{self, Retention},
-    sweep::{self, Timing},
-    timeline,
+    people::audit::{self, Actor},
+    posts::{self, Filter, timeline},
+    publishing::{
+        self, Barred, BeginResult, Purpose, TargetKey, freezes,
+        sweep::{self, Timing},
+    },
+    upkeep::retention::{self, Retention},
+    usage::{
+        backlog,
+        metrics::{self, CollectionSchedule},
+    },
+    webhooks::{deliveries, drain, events},
 };
 use uuid::Uuid;
 

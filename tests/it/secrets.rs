@@ -12,8 +12,8 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, path::PathBuf, process::Stdio};
 use store::{
-    grants,
-    vault::{self, KeyId, Opener, PrivateKey},
+    accounts::grants,
+    upkeep::vault::{self, KeyId, Opener, PrivateKey},
 };
 use temporalio_client::WorkflowFetchHistoryOptions;
 use temporalio_common::UntypedWorkflow;

@@ -10,7 +10,7 @@ use futures::{StreamExt, future::join_all, stream};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use store::organizations;
+use store::people::organizations;
 use tests::World;
 
 const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];

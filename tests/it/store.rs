@@ -31,29 +31,36 @@ use std::{
 };
 use store::{
     Pool,
-    accounts::{self, Account, AccountStatus, Connect, Resolution},
-    audit::Actor,
+    accounts::{self, Account, AccountStatus, Connect, Resolution, disconnect, grants},
     bounds::unbounded,
-    deliveries::{self, DeliveryStatus, RedeliverResult, Response},
-    disconnect,
-    drain::{self, Claim},
-    events::{self, NewEvent},
-    grants,
-    keys::{self, NewKey},
-    metrics::{self, CollectionSchedule, Snapshot},
-    operators, organizations, outbox,
+    operators, outbox,
     page::{Cursor, Request},
-    posts::{self, Container, CreateError, Created, Edit, NewPost, Post},
+    people::{
+        audit::Actor,
+        keys::{self, NewKey},
+        organizations,
+    },
+    posts::{
+        self, Container, CreateError, Created, Edit, NewPost, Post,
+        slots::{self, Queue},
+        timeline,
+    },
     publishing::{
         self, Attempt, Barred, BeginResult, End, LeftOut, NoParent, Parent, Place, Purpose, Settled,
         TargetKey, Withdrawn,
+        sweep::{self, Timing},
     },
-    requests,
-    slots::{self, Queue},
-    sweep::{self, Timing},
-    timeline,
-    usage::{self, Authenticated, Bucket, Quotas},
-    webhooks::{self, NewWebhook},
+    usage::{
+        self, Authenticated, Bucket, Quotas,
+        metrics::{self, CollectionSchedule, Snapshot},
+        requests,
+    },
+    webhooks::{
+        self, NewWebhook,
+        deliveries::{self, DeliveryStatus, RedeliverResult, Response},
+        drain::{self, Claim},
+        events::{self, NewEvent},
+    },
 };
 
 /// Every post of these tests is due within it.
@@ -306,7 +313,7 @@ async fn an_account_keeps_its_tenant_until_it_is_disconnected() {
     let mut tx = ::store::begin(&db).await.unwrap();
     for (from, to) in [(None, "three"), (Some("three"), "three"), (Some("one"), "two")] {
         let by = &Actor::OPERATOR;
-        store::connect::move_to_tenant(&mut tx, owner, id, (from, to), by, at(1)).await.unwrap();
+        store::accounts::connect::move_to_tenant(&mut tx, owner, id, (from, to), by, at(1)).await.unwrap();
     }
     tx.commit().await.unwrap();
     assert_eq!(tenant(None).await.1, of("two"));

@@ -287,7 +287,8 @@ async fn grants_whose_workflow_is_lost_are_erased_and_renewed() {
     )
     .await;
     let owner = world.owner;
-    let grant = async |id: &str| store::grants::get(&world.db, owner, id.parse().unwrap()).await.unwrap();
+    let grant =
+        async |id: &str| store::accounts::grants::get(&world.db, owner, id.parse().unwrap()).await.unwrap();
     let look = async || {
         let (erased, version) = (grant(&leaving).await.is_none(), grant(&staying).await.unwrap().version);
         if erased && version > 1 { Ok(()) } else { Err(format!("erased: {erased}, version {version}")) }

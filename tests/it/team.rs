@@ -17,11 +17,13 @@ use serde_json::{Value, json};
 use std::{collections::HashSet, process::Command};
 use store::{
     Pool,
-    audit::Actor,
-    organizations,
-    passkeys::NewPasskey,
-    people::{self, Acceptance, Invitee},
-    team::{self, InviteResult, Refused},
+    people::{
+        self, Acceptance, Invitee,
+        audit::Actor,
+        organizations,
+        passkeys::NewPasskey,
+        team::{self, InviteResult, Refused},
+    },
 };
 use tests::World;
 use uuid::Uuid;

@@ -12,7 +12,7 @@ use std::{
     collections::HashSet,
     time::{Duration, Instant},
 };
-use store::vault::{self, Opener, PrivateKey};
+use store::upkeep::vault::{self, Opener, PrivateKey};
 use temporalio_client::{WorkflowGetResultOptions, WorkflowStartOptions};
 use tests::{Receiver, World, login::joined};
 use workflows::{WorkerRequest, activities::RevealSecretInput, queue, worker_request};

@@ -33,12 +33,11 @@ use std::{
 use store::{
     Pool,
     accounts::{self, Connect},
-    audit::Actor,
     bounds::unbounded,
-    organizations,
+    people::{audit::Actor, organizations},
     posts::{self, Attachment, Container, Created, NewPost},
     publishing::TargetKey,
-    vault::{self, KeyId, Opener, PrivateKey},
+    upkeep::vault::{self, KeyId, Opener, PrivateKey},
     webhooks::{self, NewWebhook},
 };
 use tests::{

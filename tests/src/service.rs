@@ -22,7 +22,7 @@ use std::{
     sync::Arc,
     thread,
 };
-use store::vault::{KeyId, Opener, PrivateKey};
+use store::upkeep::vault::{KeyId, Opener, PrivateKey};
 use tokio::{
     sync::{OnceCell, oneshot},
     task::AbortHandle,

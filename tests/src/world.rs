@@ -30,8 +30,9 @@ use std::{
     time::{Duration, Instant},
 };
 use store::{
-    Pool, accounts, keys, organizations,
-    vault::{self, Opener},
+    Pool, accounts,
+    people::{keys, organizations},
+    upkeep::vault::{self, Opener},
 };
 use tokio::{
     io::{AsyncBufReadExt, BufReader},

@@ -3,7 +3,7 @@
 //! The activity `drain` sends what is due, and stays while more arrives; so a busy endpoint costs a few history events
 //! in minutes instead of a workflow per event. When nothing is due, the workflow sleeps until the next retry, and ends
 //! when nothing is left: the message of the next delivery starts it again. The rows decide what is sent and when
-//! (`store::drain`), so that the workflow can be terminated, reset or started again at any time.
+//! (`store::webhooks::drain`), so that the workflow can be terminated, reset or started again at any time.
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 

@@ -5,7 +5,7 @@
 //! their times. Each takes a share of its organization ([`crate::share`]). First attempts begin in the order in which
 //! their events were created; a failed delivery is due again later and holds up no other.
 //!
-//! An endpoint that has failed for longer than a delivery is tried, and has a backlog, is dead ([`store::drain`]): it
+//! An endpoint that has failed for longer than a delivery is tried, and has a backlog, is dead ([`store::webhooks::drain`]): it
 //! gets single requests, at an interval. While nothing is due, the activity stays for a moment, so that the next event
 //! needs no wake-up.
 //!
@@ -22,7 +22,7 @@ use crate::{
 use anyhow::Context;
 use domain::{outbox::EndpointRef, retry};
 use std::{sync::Arc, time::Duration};
-use store::{
+use store::webhooks::{
     deliveries::Response,
     drain::{self, Claim, Endpoint, Outcome, PART, Report, Reported, Sleep},
 };

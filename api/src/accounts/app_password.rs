@@ -19,7 +19,7 @@ use domain::{Bound, ErrorCode, Failure};
 use platforms::AppPassword;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde_json::{Map, Value};
-use store::{accounts, vault};
+use store::{accounts, upkeep::vault};
 use url::Host;
 use workflows::activities::{LoginResult, PasswordLogin};
 

@@ -21,7 +21,7 @@ use crate::{
 use platforms::Feature;
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use serde_json::{Map, Value};
-use store::imports::{self, CreateResult, ImportStatus};
+use store::accounts::imports::{self, CreateResult, ImportStatus};
 use uuid::Uuid;
 
 /// Default number of posts that an import reads.

@@ -20,7 +20,7 @@ use platforms::{Adapter, Cap, Counted, Window};
 use poem_openapi::{Object, OpenApi, param::Path};
 use serde_json::Value;
 use std::collections::HashMap;
-use store::{accounts::Account, limits as counts};
+use store::accounts::{Account, limits as counts};
 use workflows::worker_request::ReadUsage;
 
 /// The operation on limits.

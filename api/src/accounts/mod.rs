@@ -31,9 +31,8 @@ use domain::{AccountId, Bound, ErrorCode, Failure, ProfileId, SelectOption};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use store::{
-    accounts::{self, AccountStatus},
+    accounts::{self, AccountStatus, disconnect},
     bounds::Resource,
-    disconnect,
     publishing::{self, Revived},
 };
 use uuid::Uuid;

@@ -24,7 +24,10 @@ use poem::{
     http::{Method, StatusCode, header},
     web::{Data, Path},
 };
-use store::{audit::Actor, oauth_states, organizations};
+use store::{
+    accounts::oauth_states,
+    people::{audit::Actor, organizations},
+};
 use url::Url;
 
 /// Serves the page, and handles its form.

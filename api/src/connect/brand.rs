@@ -13,7 +13,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use domain::Owner;
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
-use store::branding::{self, Branding, Pages};
+use store::accounts::branding::{self, Branding, Pages};
 use url::{Host, Url};
 
 const STYLE: &str = include_str!("../../templates/page.css");

@@ -31,11 +31,13 @@ use poem::{
 };
 use std::collections::HashMap;
 use store::{
-    accounts,
-    audit::{Actor, ActorKind},
-    oauth_states::{self, AuthorizationRequest, Claim},
-    pending_logins::{Digest, Pending},
-    vault,
+    accounts::{
+        self,
+        oauth_states::{self, AuthorizationRequest, Claim},
+        pending_logins::{Digest, Pending},
+    },
+    people::audit::{Actor, ActorKind},
+    upkeep::vault,
 };
 use tracing::warn;
 use url::{Url, form_urlencoded};

@@ -1,6 +1,6 @@
 //! The OAuth `state` parameter.
 //!
-//! It contains the authorization's id, owner and expiry; the rest is in [`store::oauth_states`], since X limits it
+//! It contains the authorization's id, owner and expiry; the rest is in [`store::accounts::oauth_states`], since X limits it
 //! to 500 characters. It is encrypted and authenticated, so that it can't be forged and does not reveal the
 //! owner. The PKCE verifier is derived from the id and never stored.
 

@@ -340,7 +340,7 @@ mod tests {
     use super::*;
     use base64::{Engine, prelude::BASE64_STANDARD};
     use sha2::{Digest, Sha256};
-    use store::branding::{Branding, Pages, Texts};
+    use store::accounts::branding::{Branding, Pages, Texts};
 
     async fn shown(brand: &Brand, error: Option<&str>, redirect_uri: Option<&str>) -> (Response, String) {
         let offer = |id: &str, name: &str| AccountProfile {

@@ -23,7 +23,7 @@ use std::{
     sync::Once,
 };
 use store::{
-    keys::{self, EndedClient, Key},
+    people::keys::{self, EndedClient, Key},
     usage::{self, Admission, Authenticated, Bucket, Level},
 };
 use tracing::warn;

@@ -26,9 +26,11 @@ use poem_openapi::{
 use std::marker::PhantomData;
 use store::{
     Pool,
-    audit::{Actor, ActorKind},
     bounds::{Access, Whole},
-    keys::Key,
+    people::{
+        audit::{Actor, ActorKind},
+        keys::Key,
+    },
 };
 
 /// An API key: `Authorization: Bearer sk_live_…` or `sk_test_…`. A test key sees the test data of its

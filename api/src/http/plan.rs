@@ -4,7 +4,7 @@ use crate::{
     http::{caller::Call, problem::Problem},
     plans::Plan,
 };
-use store::organizations;
+use store::people::organizations;
 
 /// Returns the plan of the owner.
 ///

@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
-use store::{Pool, keys::Key, requests};
+use store::{Pool, people::keys::Key, usage::requests};
 use tokio::sync::mpsc;
 use tracing::warn;
 

@@ -28,7 +28,7 @@ use store::{
     Pool,
     bounds::unbounded,
     media::{BeginUpload, Fault, Reason, Upload},
-    organizations,
+    people::organizations,
 };
 use tracing::{error, warn};
 use url::form_urlencoded;
@@ -242,12 +242,7 @@ async fn give(
 }
 
 /// Serves the file of an owner, or a range of it.
-pub async fn give_file(
-    request: &Request,
-    app: &App,
-    owner: Owner,
-    id: &str,
-) -> Result<Response, Problem> {
+pub async fn give_file(request: &Request, app: &App, owner: Owner, id: &str) -> Result<Response, Problem> {
     let (file, row) = of_owner(app, owner, read(id)?).await?;
     Ok(serve_asset(request, app, &file, &row))
 }

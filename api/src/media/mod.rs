@@ -34,8 +34,8 @@ use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefi
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
 use store::{
-    ceilings::Exceeded,
     media::{DeleteResult, DescribeResult, NewMedia, Reason},
+    usage::ceilings::Exceeded,
 };
 use tokio::time::Instant;
 use tracing::error;

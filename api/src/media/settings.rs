@@ -6,7 +6,7 @@ use super::{Call, Caller, Json, MediaRead, MediaWrite, Null, Problem, Rules, Tag
 use crate::http::problem::Code;
 use domain::Mode;
 use poem_openapi::{Object, OpenApi};
-use store::organizations;
+use store::people::organizations;
 
 /// The operations on the settings.
 pub struct Settings;

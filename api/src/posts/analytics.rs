@@ -23,7 +23,7 @@ use crate::{
 use domain::{Metrics, PostStatus, TargetStatus};
 use poem_openapi::{Object, OpenApi, param::Path};
 use std::collections::HashMap;
-use store::metrics;
+use store::usage::metrics;
 use uuid::Uuid;
 use workflows::{
     activities::{AccountRef, MetricsRequest},

@@ -33,10 +33,7 @@ use domain::{AccountId, PostId, PostStatus};
 use poem_openapi::{Object, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use std::{collections::HashSet, sync::Arc};
-use store::{
-    posts::{Container, Edit, EditResult, Metadata, Post},
-    slots::Queue,
-};
+use store::posts::{Container, Edit, EditResult, Metadata, Post, slots::Queue};
 use uuid::Uuid;
 
 /// Maximum number of attempts when concurrent edits come first.

@@ -21,8 +21,10 @@ use std::{
     time::Duration,
 };
 use store::{
-    accounts::{Account, AccountStatus},
-    freezes, limits, usage, vault,
+    accounts::{Account, AccountStatus, limits},
+    publishing::freezes,
+    upkeep::vault,
+    usage,
 };
 use tracing::warn;
 use workflows::worker_request::LookUp;

@@ -34,7 +34,10 @@ use chrono::{DateTime, Utc};
 use domain::{AccountId, PostId};
 use serde_json::Value;
 use std::collections::HashSet;
-use store::{accounts::Account, posts::Container, slots::Queue};
+use store::{
+    accounts::Account,
+    posts::{Container, slots::Queue},
+};
 use uuid::Uuid;
 
 /// The field of a post with its containers.

@@ -21,7 +21,7 @@ use domain::{
 use poem_openapi::{registry::Registry, types::Type};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use store::{accounts::Account, profiles};
+use store::accounts::{Account, profiles};
 
 /// Maximum size of a block with the settings of profiles, in bytes of JSON.
 const MAX_COMPLETED_BYTES: usize = 4 * MAX_BLOCK_BYTES;

@@ -15,8 +15,7 @@ use domain::{PostStatus, TargetStatus};
 use poem_openapi::Object;
 use store::{
     page::Page,
-    posts::{Post, Target},
-    timeline,
+    posts::{Post, Target, timeline},
 };
 use uuid::Uuid;
 

@@ -49,12 +49,12 @@ openapi_enum!(domain::MediaKind, "MediaKind");
 openapi_enum!(domain::MediaStatus, "MediaStatus");
 openapi_enum!(store::accounts::AccountStatus, "AccountStatus");
 openapi_enum!(platforms::Feature, "AccountFeature");
-openapi_enum!(store::deliveries::DeliveryStatus, "DeliveryStatus");
-openapi_enum!(store::imports::ImportStatus, "ImportStatus");
-openapi_enum!(store::audit::Action, "AuditAction");
-openapi_enum!(store::audit::ActorKind, "AuditActor");
+openapi_enum!(store::webhooks::deliveries::DeliveryStatus, "DeliveryStatus");
+openapi_enum!(store::accounts::imports::ImportStatus, "ImportStatus");
+openapi_enum!(store::people::audit::Action, "AuditAction");
+openapi_enum!(store::people::audit::ActorKind, "AuditActor");
 openapi_enum!(domain::member::Role, "TeamRole");
-openapi_enum!(store::team::Status, "TeamStatus");
+openapi_enum!(store::people::team::Status, "TeamStatus");
 
 /// The ids of the supported platforms.
 #[derive(Clone, Debug)]

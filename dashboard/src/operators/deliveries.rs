@@ -10,8 +10,8 @@ use askama::Template;
 use chrono::{DateTime, NaiveDate, Utc};
 use poem::Response;
 use store::{
-    deliveries::RedeliverResult,
     operators::{self, Deliveries, Redelivered},
+    webhooks::deliveries::RedeliverResult,
 };
 use uuid::Uuid;
 

@@ -11,7 +11,7 @@ use askama::Template;
 use domain::Mode;
 use poem::Response;
 use std::time::Duration;
-use store::freezes::{self, Freeze, FreezeResult, Scope};
+use store::publishing::freezes::{self, Freeze, FreezeResult, Scope};
 use uuid::Uuid;
 
 #[derive(Template)]

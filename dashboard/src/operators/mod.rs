@@ -27,7 +27,7 @@ use chrono::{DateTime, Utc};
 use futures::{FutureExt, future::ready};
 use poem::{Request, Response};
 use std::time::Duration;
-use store::{Pool, audit::Actor};
+use store::{Pool, people::audit::Actor};
 
 /// Path of the pages, below the dashboard's.
 const PATH: &str = "/operators";

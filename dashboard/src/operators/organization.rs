@@ -11,7 +11,11 @@ use askama::Template;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use domain::{Bound, Mode, OrgId, Owner, scope::Scope};
 use poem::Response;
-use store::{keys, operators, organizations, page::Request};
+use store::{
+    operators,
+    page::Request,
+    people::{keys, organizations},
+};
 use uuid::Uuid;
 
 /// Maximum length of a key's name, in characters.

@@ -8,7 +8,7 @@ use crate::{
 use api::http::problem::Problem;
 use askama::Template;
 use poem::Response;
-use store::{operators, organizations};
+use store::{operators, people::organizations};
 
 /// Maximum organizations on the page.
 const LIMIT: i64 = 50;

@@ -13,9 +13,9 @@ use chrono::{DateTime, Utc};
 use poem::Response;
 use std::time::Duration;
 use store::{
-    backlog::{self, Waiting},
-    freezes::{self, Freeze},
     operators::{self, Filter, Load, Located, Rate, SAMPLED, Summary},
+    publishing::freezes::{self, Freeze},
+    usage::backlog::{self, Waiting},
 };
 use uuid::Uuid;
 

@@ -21,8 +21,8 @@ use poem::{
     http::{StatusCode, header},
 };
 use store::{
-    audit::{Actor, ActorKind},
     operators::sessions,
+    people::audit::{Actor, ActorKind},
 };
 use tracing::warn;
 

@@ -12,8 +12,8 @@ use domain::TargetStatus;
 use poem::Response;
 use serde_json::Value;
 use store::{
-    deliveries::DeliveryStatus,
     operators::{self, Story},
+    webhooks::deliveries::DeliveryStatus,
 };
 use uuid::Uuid;
 

@@ -18,7 +18,10 @@ use domain::{Owner, PersonId};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use store::{audit::Actor, passkeys, people::Identity, vault};
+use store::{
+    people::{Identity, audit::Actor, passkeys},
+    upkeep::vault,
+};
 use tracing::warn;
 use workflows::activities::{OpenIdCallback, OpenIdLogin, OpenIdResult, OpenIdStart};
 

@@ -12,8 +12,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use store::{
     Pool,
-    passkeys::{self, NewPasskey, Passkey},
-    people::UsedPasskey,
+    people::{
+        UsedPasskey,
+        passkeys::{self, NewPasskey, Passkey},
+    },
 };
 use url::{Host, Url};
 use uuid::Uuid;

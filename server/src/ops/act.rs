@@ -6,9 +6,9 @@ use chrono::{DateTime, Utc};
 use domain::{DeliveryId, TargetId, WebhookId};
 use std::time::Duration;
 use store::{
-    deliveries::RedeliverResult,
-    freezes::{self, FreezeResult},
     operators::{self, Deliveries, EndResult, Reconciled, Redelivered, Retried},
+    publishing::freezes::{self, FreezeResult},
+    webhooks::deliveries::RedeliverResult,
 };
 use uuid::Uuid;
 

@@ -7,7 +7,11 @@ use super::{
 use crate::{clock, config::Database};
 use domain::{KeyId, Mode, OrgId, Owner};
 use serde_json::json;
-use store::{keys, operators, organizations, page::Request};
+use store::{
+    operators,
+    page::Request,
+    people::{keys, organizations},
+};
 
 /// Keys that are read at once.
 const PAGE: u32 = 1000;

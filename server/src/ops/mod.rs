@@ -17,7 +17,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use domain::{AccountId, DeliveryId, KeyId, Mode, OrgId, TargetId, WebhookId};
 use nix::unistd::{User, getuid};
 use std::{error::Error, fmt, process::ExitCode, time::Duration};
-use store::{Pool, audit::Actor, freezes::Scope, operators::Kind};
+use store::{Pool, operators::Kind, people::audit::Actor, publishing::freezes::Scope};
 use uuid::Uuid;
 
 /// The commands.

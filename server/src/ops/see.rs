@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use starter::inspect;
 use std::time::Duration;
 use store::{
-    Pool, freezes,
+    Pool,
     operators::{self, Filter, Item},
+    publishing::freezes,
 };
 
 /// Age up to which targets are listed that may be live.

@@ -1,6 +1,6 @@
 //! What metrics grew by in a period, by day, platform and account, and the best posts of the period.
 //!
-//! Growth is read from the sums of each account and day that [`crate::metrics::record`] keeps, so that its cost does
+//! Growth is read from the sums of each account and day that [`crate::usage::metrics::record`] keeps, so that its cost does
 //! not grow with the number of posts. The best posts are those among the latest of the period, a bounded number.
 
 use crate::bounds::Whole;

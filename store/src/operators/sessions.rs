@@ -3,7 +3,7 @@
 //! A session ends with sign-out, after a time without use, after a time in any case, and with the token that it was
 //! begun with. The cookie contains 256 random bits, so a plain SHA-256 digest of it is stored.
 
-use crate::{
+use crate::people::{
     audit::{self, Action, Actor, Change},
     keys,
 };

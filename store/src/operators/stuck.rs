@@ -1,6 +1,6 @@
 //! Stuck rows of all organizations: rows whose next step is overdue, or that wait longer than they should.
 
-use crate::{decode::Parsed, drain::TOLD_AFTER, sweep};
+use crate::{decode::Parsed, publishing::sweep, webhooks::drain::TOLD_AFTER};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{AccountId, OrgId, PostId, TargetStatus, renewal};
 use serde::Serialize;

@@ -11,13 +11,15 @@ use super::{
 };
 use crate::{
     bounds::{Access, Resource},
-    ceilings::Exceeded,
     decode::Parsed,
     media::{self, NewMedia},
     outbox,
+    posts::{
+        slots::{self, Queue},
+        timeline::{self, Entry},
+    },
     publishing::{Replies, wake_replies},
-    slots::{self, Queue},
-    timeline::{self, Entry},
+    usage::ceilings::Exceeded,
 };
 use chrono::{DateTime, SubsecRound, Utc};
 use domain::{

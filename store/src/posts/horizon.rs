@@ -1,7 +1,7 @@
 //! The scheduling horizon.
 //!
 //! A post that is due later than the horizon waits in the database only: `starts_at` has its time, and it has no
-//! workflow and no message. When its time has come within the horizon, [`crate::sweep`] clears `starts_at` and pushes
+//! workflow and no message. When its time has come within the horizon, [`crate::publishing::sweep`] clears `starts_at` and pushes
 //! its message in one transaction. So each row is started once, whatever happens to the message then: the row that is
 //! due and not published is swept like that of any lost workflow. An edit or a deletion notifies a workflow only if
 //! `starts_at` is null, that is, if there may be one.

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{
     Transaction,
+    accounts::grants::account_grant,
     decode::Parsed,
-    grants::account_grant,
     posts::{Attachment, Container},
 };
 use chrono::{DateTime, Utc};

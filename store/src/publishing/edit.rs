@@ -10,7 +10,7 @@ use super::{TargetKey, note};
 use crate::{
     bounds::{Access, Resource},
     decode::Parsed,
-    timeline,
+    posts::timeline,
 };
 use chrono::{DateTime, Utc};
 use domain::{Edit, Owner, PostId, TargetId, TargetStatus};

@@ -1,7 +1,7 @@
 //! Targets that wait because an operator froze their platform, account or organization.
 //!
 //! Such a target waits by the time of its next attempt, as one whose account rests: it costs no attempt, holds no
-//! slot, and its workflow looks at the row a few times a day. [`crate::freezes::release`] writes an earlier time
+//! slot, and its workflow looks at the row a few times a day. [`crate::publishing::freezes::release`] writes an earlier time
 //! and wakes the workflow. A publishing call that was begun before is still looked up, which publishes nothing.
 
 use super::TargetKey;

@@ -7,10 +7,9 @@
 use super::{TargetKey, lock_post, note};
 use crate::{
     bounds::{Access, Resource},
-    events::{self, NewEvent},
     media,
-    posts::{Attachment, Container, finish, insert_containers},
-    timeline,
+    posts::{Attachment, Container, finish, insert_containers, timeline},
+    webhooks::events::{self, NewEvent},
 };
 use chrono::{DateTime, Utc};
 use domain::{

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     decode::Parsed,
-    events::{self, NewEvent},
+    webhooks::events::{self, NewEvent},
 };
 use chrono::{DateTime, Utc};
 use domain::{

@@ -10,7 +10,7 @@ use super::{
     missing::{self, Shortfall, mark_incomplete},
     note, wake_replies,
 };
-use crate::{decode::Parsed, outbox, timeline};
+use crate::{decode::Parsed, outbox, posts::timeline};
 use chrono::{DateTime, Utc};
 use domain::{ErrorSource, Owner, PostId, TargetId, TargetStatus, outbox::Message};
 use sqlx::{PgConnection, PgPool};

@@ -487,7 +487,7 @@ async fn an_account_whose_grant_is_not_revoked_replays() {
     let path = format!("/social-accounts/{account}");
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
     replay(&world, "disconnect_account-unrevoked", &format!("disconnect-{account}-1")).await;
-    let kept = store::grants::get(&world.db, world.owner, account.parse().unwrap()).await.unwrap();
+    let kept = store::accounts::grants::get(&world.db, world.owner, account.parse().unwrap()).await.unwrap();
     assert!(kept.is_none(), "the grant is erased");
 }
 

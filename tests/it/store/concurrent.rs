@@ -116,7 +116,7 @@ async fn a_migration_that_waits_for_a_backup_does_not_keep_others_waiting() {
         backup.commit().await.unwrap();
     };
     tokio::join!(migrating, writing);
-    assert_eq!(store::schema::state(&db).await.unwrap(), store::schema::Schema::Current);
+    assert_eq!(store::upkeep::schema::state(&db).await.unwrap(), store::upkeep::schema::Schema::Current);
 }
 
 /// A migration changes a table, or its rows are very many.

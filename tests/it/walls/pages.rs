@@ -80,7 +80,7 @@ fn pages_call_operations_and_queries_of_their_own() {
 #[test]
 fn calls_of_the_store_are_found() {
     let code = "use store::{Pool, media::{self as files, Media}, keys::refused}; use api::posts;\n\
-        fn f() { files::uses(); posts::find(); store::slots::taken(); Media::of(); store::keys::Key::new(); }";
+        fn f() { files::uses(); posts::find(); store::posts::slots::taken(); Media::of(); store::people::keys::Key::new(); }";
     let found = calls(&Module::of(code), &Modules::of("store/src"));
     assert_eq!(found, ["media::uses", "slots::taken", "keys::refused"]);
 }

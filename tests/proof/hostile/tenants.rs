@@ -9,7 +9,10 @@ use reqwest::Method;
 use sandbox::Address;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use store::{keys, keys::NewKey, organizations};
+use store::people::{
+    keys::{self, NewKey},
+    organizations,
+};
 use tests::{Receiver, World, samples::png};
 use uuid::Uuid;
 
