@@ -1,8 +1,8 @@
 //! Postgres storage; the only crate that contains SQL.
 //!
-//! Plain functions, one statement each where possible, one file per table family. Follow-up work is
-//! written to the [`outbox`] in the transaction that made it necessary. A missing row is `None`, and so is
-//! a row of another owner.
+//! Plain functions, one statement each where possible, in a folder for each aggregate, whose header names its tables.
+//! Follow-up work is written to the [`outbox`] in the transaction that made it necessary. A missing row is `None`, and
+//! so is a row of another owner.
 
 pub mod accounts;
 pub mod bounds;

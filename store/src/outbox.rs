@@ -6,6 +6,8 @@
 //!
 //! The row is enough: relays poll. So that they need not wait for that, the commit wakes the relay of the same process,
 //! and a process without one notifies those of others (`store::transaction`).
+//!
+//! Table: `outbox`.
 
 pub use crate::transaction::CHANNEL;
 

@@ -8,15 +8,15 @@ use store::{Pool, upkeep::roles::Roles};
 /// Modules of the store with statements that read sealed values. Those are functions that only workers and
 /// commands of the owner call: a function that the API calls, such as the sweeper's, must be in no other.
 const READERS: [&str; 9] = [
-    "connect",
-    "disconnect",
-    "drain",
-    "grants",
-    "networks",
-    "pending_logins",
+    "accounts::connect",
+    "accounts::disconnect",
+    "accounts::grants",
+    "accounts::networks",
+    "accounts::pending_logins",
     "publishing::begin",
-    "restored",
+    "upkeep::restored",
     "webhooks",
+    "webhooks::drain",
 ];
 
 /// Returns the statements of the program, by the text.

@@ -10,7 +10,10 @@ mod signposts;
 mod sizes;
 mod source;
 
-use std::{collections::BTreeSet, process::Command};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::Command,
+};
 
 /// Returns what cargo tells of the workspace.
 fn metadata() -> serde_json::Value {
@@ -155,6 +158,35 @@ fn one_statement_cancels_targets() {
     let all: String = sources(&root.join("store/src")).concat();
     let times = |statement: &str| all.matches(statement).count();
     assert_eq!((times("then 'canceled'"), times("set status = 'canceled'")), (1, 0));
+}
+
+/// A reader who looks for a table finds its folder by the header.
+#[test]
+fn each_table_is_named_by_the_header_of_one_folder_of_the_store() {
+    let store = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../store");
+    let schema: String = std::fs::read_dir(store.join("migrations"))
+        .unwrap()
+        .flatten()
+        .fold(String::new(), |all, file| all + &std::fs::read_to_string(file.path()).unwrap());
+    let tables: BTreeSet<_> = schema
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("create ")?.trim_start_matches("unlogged ").strip_prefix("table ")
+        })
+        .map(|rest| rest.split([' ', '(']).next().unwrap().to_owned())
+        .collect();
+    assert!(tables.len() > 30, "{tables:?}");
+    let mut named = BTreeMap::<_, Vec<_>>::new();
+    for (module, source) in modules(&store.join("src"), "") {
+        let header = source.lines().map_while(|line| line.strip_prefix("//!"));
+        let list = header.skip_while(|line| !line.starts_with(" Table")).collect::<Vec<_>>().concat();
+        for table in list.split('`').skip(1).step_by(2) {
+            named.entry(table.to_owned()).or_default().push(module.clone());
+        }
+    }
+    let twice: Vec<_> = named.iter().filter(|(_, modules)| modules.len() > 1).collect();
+    assert!(twice.is_empty(), "{twice:?}");
+    assert_eq!(named.into_keys().collect::<BTreeSet<_>>(), tables);
 }
 
 /// The modules of `api`, from the bottom up. A module may import its own and those above it in this list.

@@ -4,6 +4,9 @@
 //! that tenant keeps its id, so that scheduled posts survive. Connecting it for another tenant makes another row: posts,
 //! profile, slots and keys of the former tenant stay with the former row. Of all rows of a platform account at most one is
 //! connected. Its grant is in the same row; see [`crate::accounts::grants`].
+//!
+//! Tables: `accounts`, `networks`, `profiles`, `oauth_states`, `pending_logins`, `connect_branding`,
+//! `connect_branding_previews`, `imports`, `imported_posts`.
 
 pub mod branding;
 pub mod connect;

@@ -2,6 +2,8 @@
 //!
 //! Creating or editing a post locks the rows of its assets (`lock_for_post`). Deleting an asset locks its
 //! row and then looks for posts, so that no post is left with a deleted asset.
+//!
+//! Table: `media`.
 
 use crate::{
     bounds::{self, Access, Resource, Whole},

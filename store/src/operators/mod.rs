@@ -2,6 +2,8 @@
 //!
 //! Each is a change of rows with its entry of the audit trail and its message in one transaction, so that it takes
 //! effect while services run, and when Temporal comes back if it is away.
+//!
+//! Table: `operator_sessions`.
 
 mod rates;
 pub mod sessions;

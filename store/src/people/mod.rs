@@ -3,6 +3,9 @@
 //! Only an invitation makes somebody a member, and an e-mail address identifies no person: an administrator of an
 //! organization can invite any address and open the link. So an invitation is accepted by a new person, or by the one
 //! who is signed in. The operator's OpenID provider is the exception, because it has verified the address.
+//!
+//! Tables: `organizations`, `members`, `people`, `passkeys`, `identities`, `spent_challenges`, `sessions`, `api_keys`,
+//! `audit_entries`.
 
 pub mod audit;
 pub mod identities;

@@ -2,6 +2,8 @@
 //!
 //! Creating a post writes its outbox message in the same transaction, so that a 201 response guarantees
 //! publishing. Editing, deleting and the first attempt compete for the post's row: the first to lock it wins.
+//!
+//! Tables: `posts`, `containers`, `timeline`, `slots`.
 
 use crate::{
     Transaction,

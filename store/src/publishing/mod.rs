@@ -7,6 +7,8 @@
 //! to the intent it was made under, identified by the time it was begun.
 //!
 //! Intents, processing phases and waits are timed by the database's clock, since workers' clocks differ.
+//!
+//! Tables: `targets`, `publications`, `freezes`, `app_holds`.
 
 mod begin;
 mod cancel;

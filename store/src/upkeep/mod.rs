@@ -1,4 +1,6 @@
 //! Upkeep of the installation: its schema and roles, what may be deleted, and what a restore brings back.
+//!
+//! Tables: `restoring_posts`, `installation`, `installation_beats`.
 
 pub mod durability;
 pub mod lineage;

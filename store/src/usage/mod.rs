@@ -7,6 +7,8 @@
 //!
 //! Keys with a bound and client tokens are given to others, who may be an attacker's: they count in a row of their own
 //! and, before that, in a bucket of each, so that they use up nothing that the organization's keys need.
+//!
+//! Tables: `usage_counters`, `limited_usage`, `ip_rate_limits`, `request_log`, `metric_snapshots`, `metric_days`.
 
 pub mod backlog;
 pub mod ceilings;

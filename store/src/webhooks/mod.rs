@@ -1,4 +1,6 @@
 //! Webhook endpoints and their subscriptions.
+//!
+//! Tables: `webhooks`, `event_streams`, `events`, `events_default`, `deliveries`, `deliveries_default`.
 
 pub mod deliveries;
 pub mod drain;
