@@ -327,7 +327,7 @@ async fn ask<T: DeserializeOwned>(request: RequestBuilder) -> anyhow::Result<T> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+    use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
     use jsonwebtoken::{EncodingKey, Header, encode, get_current_timestamp};
     use serde_json::json;
 

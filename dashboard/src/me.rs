@@ -87,7 +87,7 @@ pub(crate) async fn show(context: &PageContext<'_>, error: Option<PageError>) ->
     let member = context.member().cloned();
     let (mut passkeys, mut identities, mut organizations) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(member) = &member {
-        passkeys = store::people::passkeys::list(context.db(), member.person).await?;
+        passkeys = people::passkeys::list(context.db(), member.person).await?;
         identities = identities::list(context.db(), member.person).await?;
         organizations = people::memberships(context.db(), member.person).await?;
     }
@@ -156,7 +156,7 @@ pub(crate) async fn show(context: &PageContext<'_>, error: Option<PageError>) ->
 /// Answers the page's script with a challenge for another passkey.
 pub(crate) async fn challenge(context: &PageContext<'_>) -> Result<Response, Problem> {
     let (party, member) = (passkeys::party(context.app)?, person(context)?);
-    let known = store::people::passkeys::list(context.db(), member.person).await?;
+    let known = people::passkeys::list(context.db(), member.person).await?;
     let (key, further, person) = (&context.app.config.seal, Registered::Further, member.person);
     passkeys::challenge(party.begin_registration(key, further, person, &member.email, &known, context.now()))
 }
@@ -173,10 +173,7 @@ pub(crate) async fn add(context: &PageContext<'_>) -> Result<Response, Problem> 
     let refusal = match answer.await.map_err(passkeys::fault)? {
         // The challenge was for this person and no other.
         Ok((owner, passkey)) if owner == member.person => {
-            if store::people::passkeys::add(context.db(), owner, passkey, context.actor(), now)
-                .await?
-                .is_some()
-            {
+            if people::passkeys::add(context.db(), owner, passkey, context.actor(), now).await?.is_some() {
                 return Ok(done("/me", Done::PasskeyAdded));
             }
             "This passkey is known already, or there are too many: remove one first."
@@ -193,7 +190,7 @@ pub(crate) async fn remove(context: &PageContext<'_>, id: &str) -> Result<Respon
     let member = person(context)?;
     let id = id.parse().map_err(|_| missing())?;
     let (db, own, by) = (context.db(), &context.session.id, context.actor());
-    match store::people::passkeys::remove(db, member.person, id, own, by, context.now()).await? {
+    match people::passkeys::remove(db, member.person, id, own, by, context.now()).await? {
         Removal::Removed => Ok(done("/me", Done::PasskeyRemoved)),
         Removal::NotFound => Err(missing()),
         Removal::Last => {

@@ -64,7 +64,7 @@ const LOCK_NOT_AVAILABLE: &str = "55P03";
 ///
 /// When the URL can't be parsed or the server doesn't answer.
 pub async fn connect(url: &str, max_connections: u32) -> anyhow::Result<Pool> {
-    reach::check(url).await?;
+    upkeep::reach::check(url).await?;
     connect_lazy(url, max_connections)
 }
 
@@ -128,12 +128,12 @@ pub async fn begin(db: &Pool) -> Result<Transaction> {
 /// When a migration fails, or the schema is newer than this version.
 pub async fn migrate(db: &Pool) -> anyhow::Result<()> {
     let options = db.connect_options();
-    let mut migrations = schema::migrations();
+    let mut migrations = upkeep::schema::migrations();
     // After a rollback, the database has migrations that this version does not know.
     migrations.set_ignore_missing(true);
     loop {
         // A failed run leaves its connection with the lock against other processes' migrations.
-        let mut connection = reach::open(&options, ACQUIRE_TIMEOUT).await?;
+        let mut connection = upkeep::reach::open(&options, ACQUIRE_TIMEOUT).await?;
         session::prepare_migration(&mut connection)
             .await
             .context("the migration connection can't be set up")?;

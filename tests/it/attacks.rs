@@ -4,7 +4,7 @@
 //! here. An invalid field is a 400 that names it, no request is a 5xx, and every error is a problem document.
 
 use crate::{api, world};
-use ::store::organizations;
+use ::store::people::organizations;
 use domain::{Owner, scope::Scope};
 use reqwest::{Method, header};
 use sandbox::{self, Access, Address, AppStatus, Options, Sandbox};

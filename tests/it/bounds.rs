@@ -5,7 +5,7 @@ use crate::{
     attacks::send,
     mcp, world,
 };
-use ::store::organizations;
+use ::store::people::organizations;
 use domain::{Mode, Owner, scope::Scope};
 use reqwest::{Method, StatusCode, header};
 use serde_json::{Value, json};

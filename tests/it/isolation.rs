@@ -9,7 +9,7 @@ use crate::{
     dashboard::Browser,
     mcp, world,
 };
-use ::store::organizations;
+use ::store::people::organizations;
 use domain::{
     Mode, Owner,
     scope::{self, Scope},

@@ -10,9 +10,11 @@ use crate::{
 use ::media::{Key, Permission, SignedToken};
 use ::store::{
     bounds::unbounded,
-    keys::{self, NewKey},
     media::{DeleteResult, Filter, Inspected, NewMedia, SettleResult},
-    organizations,
+    people::{
+        keys::{self, NewKey},
+        organizations,
+    },
 };
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};

@@ -8,7 +8,7 @@ use crate::{
     api::{fail, key, request},
     imports, world,
 };
-use ::store::{grants, vault};
+use ::store::{accounts::grants, upkeep::vault};
 use domain::{Mode, scope::Scope};
 use platforms::{Account, AccountProfile, Grant, Session, Transport};
 use publishing::{NoCheckpoints, NoMedia};

@@ -7,7 +7,12 @@ use crate::{
     connect::finalize,
     world,
 };
-use ::store::{accounts, audit::Actor, bounds::unbounded, disconnect, freezes, publishing};
+use ::store::{
+    accounts::{self, disconnect},
+    bounds::unbounded,
+    people::audit::Actor,
+    publishing::{self, freezes},
+};
 use chrono::TimeDelta;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

@@ -86,7 +86,7 @@ impl Pending {
 
 /// The pending login of the token in the path. The request is counted by IP address and the login looked up
 /// before the body is read, since there is no API key.
-struct Login(store::accounts::pending_logins::Pending);
+struct Login(accounts::pending_logins::Pending);
 
 impl<'a> FromRequest<'a> for Login {
     async fn from_request(request: &'a Request, _: &mut RequestBody) -> poem::Result<Self> {
@@ -100,7 +100,7 @@ impl<'a> FromRequest<'a> for Login {
 /// The pending login of the token in the path, whose accounts the caller may select. One that was begun with
 /// `confirm` takes an API key of its organization, and of its tenant if the key has one; to others it is not there.
 struct Authorized {
-    login: store::accounts::pending_logins::Pending,
+    login: accounts::pending_logins::Pending,
     /// Who selects them.
     by: Actor,
 }
@@ -132,10 +132,7 @@ impl<'a> FromRequest<'a> for Authorized {
 }
 
 /// True if the accounts of a login will be within the bound of the caller's key.
-async fn is_within(
-    call: &Call<'_>,
-    pending: &store::accounts::pending_logins::Pending,
-) -> Result<bool, Problem> {
+async fn is_within(call: &Call<'_>, pending: &accounts::pending_logins::Pending) -> Result<bool, Problem> {
     Ok(match (call.bound, pending.account) {
         (Bound::Organization, _) => true,
         (Bound::Tenant(own), _) => pending.tenant_id.as_ref() == Some(own),
@@ -145,7 +142,7 @@ async fn is_within(
 }
 
 /// Returns a pending login.
-async fn get(app: &App, pending: store::accounts::pending_logins::Pending) -> Result<PendingLogin, Problem> {
+async fn get(app: &App, pending: accounts::pending_logins::Pending) -> Result<PendingLogin, Problem> {
     let connected = connected(app, &pending).await?;
     let offer = |offer: domain::AccountProfile| Offer {
         already_connected: connected.contains(&offer.network_unique_id),
@@ -182,7 +179,7 @@ pub(crate) struct Chosen {
 pub(crate) async fn finalize(
     app: &App,
     token: &str,
-    pending: &store::accounts::pending_logins::Pending,
+    pending: &accounts::pending_logins::Pending,
     ids: &[String],
     by: &Actor,
 ) -> Result<Chosen, Problem> {
@@ -238,19 +235,19 @@ pub(crate) async fn finalize(
 pub(crate) async fn find(
     app: &App,
     token: &str,
-) -> Result<Option<store::accounts::pending_logins::Pending>, Problem> {
-    Ok(store::accounts::pending_logins::find(&app.db, Digest::of(token), (app.now)()).await?)
+) -> Result<Option<accounts::pending_logins::Pending>, Problem> {
+    Ok(accounts::pending_logins::find(&app.db, Digest::of(token), (app.now)()).await?)
 }
 
 /// Returns the owner of a pending login, also of one that has expired until it is deleted.
 pub(crate) async fn owner(app: &App, token: &str) -> Result<Option<Owner>, Problem> {
-    Ok(store::accounts::pending_logins::owner(&app.db, Digest::of(token)).await?)
+    Ok(accounts::pending_logins::owner(&app.db, Digest::of(token)).await?)
 }
 
 /// Platform ids of the offered accounts that are already connected.
 pub(crate) async fn connected(
     app: &App,
-    pending: &store::accounts::pending_logins::Pending,
+    pending: &accounts::pending_logins::Pending,
 ) -> Result<Vec<String>, Problem> {
     let ids: Vec<_> = pending.offers.iter().map(|offer| offer.network_unique_id.clone()).collect();
     Ok(accounts::connected_ids(&app.db, pending.owner, &pending.platform, &ids).await?)

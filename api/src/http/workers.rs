@@ -24,7 +24,7 @@ pub async fn request<R: Request>(call: &Call<'_>, request: R) -> Result<R::Respo
 
 /// Seals a value to the workers, which goes through a request: whoever reads the histories of workflows can't read it.
 /// `aad` names its purpose.
-pub(crate) fn seal(app: &App, value: &impl Serialize, aad: &[u8]) -> String {
+pub fn seal(app: &App, value: &impl Serialize, aad: &[u8]) -> String {
     let plain = serde_json::to_vec(value).expect("it is plain data");
     BASE64_STANDARD.encode(app.config.sealer.seal(&plain, aad))
 }

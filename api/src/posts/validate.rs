@@ -499,8 +499,9 @@ mod tests {
 
     /// Returns a variant of one account.
     fn variant(account: Account, settings: Value, scheduled_at: Option<DateTime<Utc>>) -> Variant {
-        let variant = Variant::new(vec![account], Content::default(), settings, false);
-        Variant { scheduled_at, ..variant }
+        let mut variant = Variant::new(vec![account], Content::default(), settings, false);
+        variant.scheduled_at = scheduled_at;
+        variant
     }
 
     fn outlook() -> Outlook {

@@ -21,7 +21,6 @@ pub mod profiles;
 
 use crate::{
     Change,
-    accounts::grants,
     bounds::{self, Access, Resource},
     decode::{self, Parsed},
     page::{Cursor, Page, Request},

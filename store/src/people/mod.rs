@@ -15,15 +15,12 @@ pub mod passkeys;
 pub mod sessions;
 pub mod team;
 
-use crate::{
-    decode::Parsed,
-    people::{
-        audit::{self, Action, Actor, Change},
-        passkeys::{self, NewPasskey},
-        sessions::{self, Method},
-        team,
-    },
+use self::{
+    audit::{Action, Actor, Change},
+    passkeys::NewPasskey,
+    sessions::Method,
 };
+use crate::decode::Parsed;
 use chrono::{DateTime, Utc};
 use domain::{
     MemberId, Mode, OrgId, Owner, PersonId,

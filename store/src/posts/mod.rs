@@ -5,6 +5,7 @@
 //!
 //! Tables: `posts`, `containers`, `timeline`, `slots`.
 
+use self::{slots::Queue, timeline::Entry};
 use crate::{
     Transaction,
     bounds::{self, Access, Resource},
@@ -12,10 +13,6 @@ use crate::{
     media::{self, NewMedia},
     outbox,
     page::{Cursor, Page, Request},
-    posts::{
-        slots::{self, Queue},
-        timeline::{self, Entry},
-    },
     publishing::{
         Replies, cancel,
         outcome::{self, History},

@@ -11,7 +11,6 @@ use crate::{
     page::{Cursor, Page, Request},
     people::audit::{self, Action, Actor},
     usage::ceilings::{self, Exceeded, Kind},
-    webhooks::drain,
 };
 use chrono::{DateTime, SubsecRound, Utc};
 use domain::{Owner, WebhookId};

@@ -1,7 +1,7 @@
 //! Calls that wait for each other's locks.
 
 use super::*;
-use ::store::passkeys::{self, NewPasskey, Removal};
+use ::store::people::passkeys::{self, NewPasskey, Removal};
 use domain::PersonId;
 use sqlx::PgConnection;
 use tests::wait_until;

@@ -2,9 +2,9 @@
 
 use super::*;
 use ::store::{
-    backlog,
-    freezes::{self, Scope as Frozen},
     operators,
+    publishing::freezes::{self, Scope as Frozen},
+    usage::backlog,
 };
 
 /// Makes everything as old as two minutes.

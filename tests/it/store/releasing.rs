@@ -1,7 +1,7 @@
 //! Targets that wait for a freeze to be released.
 
 use super::*;
-use ::store::freezes::{self, Scope as Frozen};
+use ::store::publishing::freezes::{self, Scope as Frozen};
 
 /// Freezes an account, and lets a post of it meet the freeze.
 async fn frozen(db: &Pool, name: &str) -> (Owner, Account, Post) {

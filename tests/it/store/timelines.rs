@@ -4,7 +4,7 @@ use super::{
     live_edits::{LIVE, text_edit},
     *,
 };
-use ::store::retention::{self, Retention};
+use ::store::upkeep::retention::{self, Retention};
 
 /// Lets everything have ended two years ago, and deletes old timelines. Returns the number of posts.
 async fn delete(db: &Pool) -> u64 {

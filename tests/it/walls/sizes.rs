@@ -60,7 +60,6 @@ const LONG_FILES: &[(&str, usize)] = &[
     ("tests/it/connect.rs", 1050),
     ("tests/it/dashboard.rs", 1000),
     ("tests/it/media.rs", 1300),
-    ("tests/it/store.rs", 2450),
     ("tests/proof/lifecycle/model.rs", 950),
 ];
 
