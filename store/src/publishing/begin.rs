@@ -4,7 +4,7 @@
 use super::{
     Attempt, Entry, Look, TargetKey,
     frozen::{self, Freeze},
-    holds, replying, waits,
+    holds, known_code, replying, waits,
 };
 use crate::{
     Transaction,
@@ -163,7 +163,7 @@ struct Row {
 
 impl Row {
     fn error_code(&self) -> Option<ErrorCode> {
-        self.error_code.as_deref().and_then(|code| code.parse().ok())
+        known_code(self.error_code.as_deref())
     }
 
     fn waiting(&self) -> Option<Waiting> {
@@ -415,7 +415,7 @@ async fn read_entries(tx: &mut PgConnection, target: TargetId) -> sqlx::Result<V
              c.media as "media!: Json<Vec<Attachment>>", p.checkpoint as "checkpoint?",
              p.commit_begun_at as "commit_begun_at?", p.commit_deadline as "commit_deadline?",
              p.doubted_since as "doubted_since?", p.commit_ended_at as "commit_ended_at?",
-             p.ambiguous_error_code as "ambiguous_error_code?: Parsed<ErrorCode>",
+             p.ambiguous_error_code as "ambiguous_error_code?",
              p.accepted as "accepted?", p.is_restored as "is_restored?", p.platform_id as "platform_id?"
            from target_containers c left join publications p on p.target_id = c.target_id and p.position = c.position
            where c.target_id = $1 order by c.position"#,
@@ -437,7 +437,7 @@ async fn read_entries(tx: &mut PgConnection, target: TargetId) -> sqlx::Result<V
             commit_deadline: row.commit_deadline,
             doubted_since: row.doubted_since,
             commit_ended_at: row.commit_ended_at,
-            ambiguous_error_code: row.ambiguous_error_code.map(|code| code.0),
+            ambiguous_error_code: known_code(row.ambiguous_error_code.as_deref()),
             accepted: row.accepted.unwrap_or(false),
             is_restored: row.is_restored.unwrap_or(false),
             platform_id: row.platform_id,

@@ -782,11 +782,17 @@ pub struct TargetState {
     pub in_doubt: bool,
 }
 
+/// Returns the error code that a column has. One that a later version wrote, before a rollback, counts as none: it explains
+/// what was, and nothing depends on it.
+fn known_code(code: Option<&str>) -> Option<ErrorCode> {
+    code?.parse().ok()
+}
+
 /// Returns the state of a target.
 pub async fn target_state(db: &PgPool, key: TargetKey) -> sqlx::Result<Option<TargetState>> {
     let row = sqlx::query!(
         r#"select t.status as "status: Parsed<TargetStatus>", t.attempts - t.free_attempts as "spent!",
-             t.error_code as "error_code: Parsed<ErrorCode>", t.error_message,
+             t.error_code, t.error_message,
              exists (select from open_intents i where i.target_id = t.id) as "in_doubt!"
            from targets t where t.id = $1 and t.org_id = $2 and t.mode = $3"#,
         key.target.0,
@@ -798,7 +804,7 @@ pub async fn target_state(db: &PgPool, key: TargetKey) -> sqlx::Result<Option<Ta
     Ok(row.map(|row| TargetState {
         status: row.status.0,
         spent: row.spent.unsigned_abs(),
-        error_code: row.error_code.map(|code| code.0),
+        error_code: known_code(row.error_code.as_deref()),
         error_message: row.error_message,
         in_doubt: row.in_doubt,
     }))

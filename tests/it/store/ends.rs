@@ -122,6 +122,32 @@ async fn a_dead_target_is_not_settled_again() {
     assert!(entries.iter().any(|entry| entry.kind == "late" && entry.message.contains('9')), "{entries:?}");
 }
 
+/// After a rollback there are codes that only the later version knows.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_error_code_stops_no_attempt() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, draft_of(&[&ada])).await;
+    let (key, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
+    assert!(intend(&db, key.target, attempt.fence).await);
+    let later =
+        "update publications set commit_ended_at = now(), ambiguous_error_code = 'of_a_later_version';
+                 update targets set error_code = 'of_a_later_version'";
+    tests::sql(&db, later).await;
+    let state = publishing::target_state(&db, key).await.unwrap().unwrap();
+    assert_eq!((state.error_code, state.in_doubt), (None, true));
+    let (_, again) = begin(&db, owner, &post, 0).await;
+    let BeginResult::Attempt(again) = again else { panic!("{again:?}") };
+    assert_eq!(again.entries[0].ambiguous_error_code, None);
+    let failure = Failure::network("an operator stopped it", true);
+    let dead = End::Dead { source: failure.code.source(), failure };
+    publishing::settle(&db, key, &dead, None, at(22)).await.unwrap();
+    tests::sql(&db, later).await;
+    let (_, ended) = begin(&db, owner, &post, 0).await;
+    assert!(matches!(ended, BeginResult::Ended(TargetStatus::Dead)), "{ended:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_platform_id_is_reported_and_the_first_is_kept() {
     let db = database().await;
