@@ -174,6 +174,10 @@ async fn visit(world: &World) -> Vec<Page> {
     };
     let begun = ended - TimeDelta::minutes(30);
     pending_logins::store(&world.db, Digest::of(&token), &login, &[], begun).await.unwrap();
+    // Each new one has old ones deleted.
+    let next = Pending { expires_at: now() + TimeDelta::minutes(30), ..login };
+    let other = Digest::of(&Uuid::now_v7().to_string());
+    pending_logins::store(&world.db, other, &next, &[], now()).await.unwrap();
     seen.push(Page::of("expired", show(choose(&token)).await).await);
     seen
 }

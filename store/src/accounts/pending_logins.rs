@@ -111,7 +111,8 @@ pub struct Locked {
     pub grants_sealed: Option<Vec<u8>>,
 }
 
-/// Stores a login, and deletes expired ones.
+/// Stores a login. Erases the accounts and grants of those that have expired, and deletes them a day later: until then a
+/// late visitor sees the page of the organization that sent them.
 pub async fn store(
     db: &PgPool,
     digest: Digest,
@@ -122,7 +123,13 @@ pub async fn store(
     sqlx::query!(
         "with old as (
            delete from pending_logins where token_digest in (
-             select token_digest from pending_logins where expires_at <= $9 limit 100 for update skip locked)
+             select token_digest from pending_logins where expires_at <= $9::timestamptz - interval '1 day'
+             limit 100 for update skip locked)
+         ), erased as (
+           update pending_logins set offers = '[]', grants_sealed = null where token_digest in (
+             select token_digest from pending_logins
+             where expires_at <= $9 and expires_at > $9::timestamptz - interval '1 day' and grants_sealed is not null
+             limit 100 for update skip locked)
          )
          insert into pending_logins (token_digest, org_id, mode, platform, network_id, tenant_id, redirect_uri,
            offers, created_at, expires_at, grants_sealed, confirm, account_id, begun)
@@ -187,7 +194,7 @@ impl From<Row> for Locked {
     }
 }
 
-/// Returns the owner of a login, also of one that expired until it is deleted.
+/// Returns the owner of a login, also of one that expired less than a day ago.
 pub async fn owner(db: &PgPool, digest: Digest) -> sqlx::Result<Option<Owner>> {
     let row = sqlx::query!(
         r#"select org_id, mode as "mode: crate::decode::Parsed<domain::Mode>" from pending_logins where token_digest = $1"#,

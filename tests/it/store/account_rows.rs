@@ -1,6 +1,10 @@
 //! Accounts and their grants.
 
 use super::*;
+use store::accounts::{
+    oauth_states::Begun,
+    pending_logins::{self, Digest, Pending},
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_names_an_account_by_id_handle_or_platform_id() {
@@ -319,4 +323,45 @@ async fn an_intent_and_a_disconnection_are_serialized() {
         let expected = if intended { TargetStatus::Queued } else { TargetStatus::Canceled };
         assert_eq!(status, expected, "round {round}");
     }
+}
+
+/// The page for a late visitor shows the branding of the organization that sent them.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expired_login_keeps_its_owner_for_a_day_and_no_grant() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let login = |expires_at| Pending {
+        owner,
+        platform: "facebook".to_owned(),
+        network: None,
+        tenant_id: None,
+        redirect_uri: None,
+        offers: Vec::new(),
+        selection: None,
+        confirm: false,
+        account: None,
+        begun: Begun::default(),
+        expires_at,
+    };
+    let (first, next, last) = (Digest::of("first"), Digest::of("next"), Digest::of("last"));
+    let sealed = async || {
+        let grants = sqlx::query_scalar(
+            "select grants_sealed from pending_logins where encode(token_digest, 'hex') = $1",
+        );
+        let grants: Option<Vec<u8>> = grants.bind(first.to_string()).fetch_one(&db).await.unwrap();
+        grants
+    };
+    pending_logins::store(&db, first, &login(at(13)), b"sealed", at(12)).await.unwrap();
+    pending_logins::store(&db, next, &login(at(14)), b"sealed", at(12)).await.unwrap();
+    assert!(sealed().await.is_some(), "it has not expired");
+    let day = TimeDelta::days(1);
+    pending_logins::store(&db, last, &login(at(15)), b"sealed", at(13)).await.unwrap();
+    assert_eq!(sealed().await, None);
+    assert!(pending_logins::find(&db, first, at(13)).await.unwrap().is_none());
+    assert_eq!(pending_logins::owner(&db, first).await.unwrap(), Some(owner));
+    pending_logins::store(&db, Digest::of("later"), &login(at(15) + day), b"sealed", at(13) + day)
+        .await
+        .unwrap();
+    assert_eq!(pending_logins::owner(&db, first).await.unwrap(), None);
+    assert_eq!(pending_logins::owner(&db, next).await.unwrap(), Some(owner));
 }
