@@ -58,7 +58,7 @@ impl Accounts {
     ) -> Result<HealthReport, ActivityError> {
         let deps = &self.deps;
         let _share = self.shares.admit(account_ref.owner.org)?;
-        let outcome = deps.call(&account_ref, |cx| cx.platform.publisher.health(cx)).await?;
+        let outcome = deps.call(&account_ref, |platform, cx| platform.publisher.health(cx)).await?;
         let at = (deps.engine.now)();
         match (&outcome.answer, outcome.version) {
             (Ok(()), Some(version)) => {
@@ -120,7 +120,7 @@ impl Accounts {
             Err(Stop::Fault(error)) => return Err(error.into()),
         };
         let session = account.session(&NoCheckpoints);
-        match session.platform.publisher.revoke(&session).await {
+        match account.platform.publisher.revoke(&session).await {
             Ok(()) => Ok(()),
             // The platform does not know the grant, or refuses: another try would not help.
             Err(failure) if failure.code.is_permanent() || failure.code == ErrorCode::TokenExpired => {
@@ -164,12 +164,12 @@ impl Accounts {
         let _share = self.shares.admit(request.account_ref.owner.org)?;
         let outcome = self
             .deps
-            .call(&request.account_ref, |cx| {
+            .call(&request.account_ref, |platform, cx| {
                 let (kind, parent) = (request.kind.clone(), request.parent.clone());
                 Box::pin(async move {
-                    match cx.platform.options {
+                    match platform.options {
                         Some(options) => options.options(cx, &kind, parent.as_deref()).await,
-                        None => Err(Failure::rejected(404, format!("{} has no such lists", cx.platform.id))),
+                        None => Err(Failure::rejected(404, format!("{} has no such lists", platform.id))),
                     }
                 })
             })
@@ -190,11 +190,11 @@ impl Accounts {
         let (subject, found) = (Arc::new(subject), Arc::new(Mutex::new(Vec::new())));
         let outcome = self
             .deps
-            .call_within(LOOK_UP_TIMEOUT, &account_ref, |cx| {
+            .call_within(LOOK_UP_TIMEOUT, &account_ref, |platform, cx| {
                 let (subject, kept) = (subject.clone(), found.clone());
                 Box::pin(async move {
-                    let mut found = Findings::of(cx.platform.id);
-                    let asked = cx.platform.publisher.look_up(cx, &subject, &mut found).await;
+                    let mut found = Findings::of(platform.id);
+                    let asked = platform.publisher.look_up(cx, &subject, &mut found).await;
                     // Also what was found before a failure.
                     *kept.lock().unwrap_or_else(PoisonError::into_inner) = found.into_issues();
                     asked
@@ -214,9 +214,9 @@ impl Accounts {
         let _share = self.shares.admit(account_ref.owner.org)?;
         let outcome = self
             .deps
-            .call(&account_ref, |cx| {
+            .call(&account_ref, |platform, cx| {
                 Box::pin(async move {
-                    match cx.platform.usage {
+                    match platform.usage {
                         Some(usage) => usage.usage(cx).await,
                         None => Ok(Vec::new()),
                     }
@@ -247,11 +247,11 @@ impl Accounts {
         let made = Arc::new(AtomicUsize::new(0));
         let outcome = self
             .deps
-            .call(&account_ref, |cx| {
+            .call(&account_ref, |platform, cx| {
                 let (platform_ids, edits, made) = (platform_ids.clone(), edits.clone(), made.clone());
                 Box::pin(async move {
-                    let editing = cx.platform.editing.map_err(|why| Failure::rejected(501, why))?;
-                    if let Some(why) = cx.platform.explain(Feature::Editing, &cx.grant.scopes) {
+                    let editing = platform.editing.map_err(|why| Failure::rejected(501, why))?;
+                    if let Some(why) = platform.explain(Feature::Editing, &cx.grant.scopes) {
                         return Err(Failure::rejected(403, why));
                     }
                     made.store(0, Ordering::Relaxed);
@@ -303,13 +303,13 @@ impl Accounts {
         let deleted = Arc::new(AtomicUsize::new(0));
         let outcome = self
             .deps
-            .call(&account_ref, |cx| {
+            .call(&account_ref, |platform, cx| {
                 let (platform_ids, deleted) = (platform_ids.clone(), deleted.clone());
                 Box::pin(async move {
-                    let Some(deletion) = cx.platform.deletion else {
-                        return Err(Failure::rejected(501, format!("{} deletes no posts", cx.platform.id)));
+                    let Some(deletion) = platform.deletion else {
+                        return Err(Failure::rejected(501, format!("{} deletes no posts", platform.id)));
                     };
-                    if let Some(why) = cx.platform.explain(Feature::Deletion, &cx.grant.scopes) {
+                    if let Some(why) = platform.explain(Feature::Deletion, &cx.grant.scopes) {
                         return Err(Failure::rejected(403, why));
                     }
                     // The main post last: until it is gone, a repeated call finds the replies through the row.

@@ -51,12 +51,12 @@ impl Imports {
         };
         let account_ref = AccountRef { account, owner, platform };
         let outcome = deps
-            .call(&account_ref, |cx| {
+            .call(&account_ref, |platform, cx| {
                 let cursor = progress.cursor.clone();
                 Box::pin(async move {
-                    match cx.platform.history {
+                    match platform.history {
                         Some(history) => history.page(cx, cursor.as_deref()).await,
-                        None => Err(Failure::rejected(501, format!("{} lists no posts", cx.platform.id))),
+                        None => Err(Failure::rejected(501, format!("{} lists no posts", platform.id))),
                     }
                 })
             })

@@ -27,7 +27,7 @@ use chrono::TimeDelta;
 use domain::{Failure, request_proof::Key};
 use egress::Egress;
 use futures::future::BoxFuture;
-use platforms::Session;
+use platforms::{Adapter, Session};
 use serde::de::DeserializeOwned;
 use std::{sync::Arc, time::Duration};
 use temporalio_client::Client;
@@ -54,7 +54,7 @@ impl Deps {
     async fn call<T>(
         &self,
         account: &AccountRef,
-        call: impl for<'a> Fn(&'a Session<'a>) -> BoxFuture<'a, Result<T, Failure>>,
+        call: impl for<'a> Fn(&'static Adapter, &'a Session<'a>) -> BoxFuture<'a, Result<T, Failure>>,
     ) -> anyhow::Result<CallOutcome<T>> {
         self.call_within(CALL_TIMEOUT, account, call).await
     }
@@ -64,7 +64,7 @@ impl Deps {
         &self,
         limit: Duration,
         account: &AccountRef,
-        call: impl for<'a> Fn(&'a Session<'a>) -> BoxFuture<'a, Result<T, Failure>>,
+        call: impl for<'a> Fn(&'static Adapter, &'a Session<'a>) -> BoxFuture<'a, Result<T, Failure>>,
     ) -> anyhow::Result<CallOutcome<T>> {
         call_as(&self.engine, account.owner, account.account, limit, call).await
     }

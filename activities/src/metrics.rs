@@ -175,15 +175,15 @@ async fn fetch(deps: &Arc<Deps>, request: &MetricsRequest) -> anyhow::Result<Res
     let now = (deps.engine.now)();
     store::usage::metrics::mark_requested(&deps.engine.db, owner, target, schedule(deps), now).await?;
     let outcome = deps
-        .call(&request.account_ref, |cx| {
+        .call(&request.account_ref, |platform, cx| {
             let id = request.platform_post_id.clone();
             Box::pin(async move {
-                if let Some(why) = cx.platform.explain(Feature::Analytics, &cx.grant.scopes) {
+                if let Some(why) = platform.explain(Feature::Analytics, &cx.grant.scopes) {
                     return Err(Failure::rejected(403, why));
                 }
-                match cx.platform.analytics {
+                match platform.analytics {
                     Some(analytics) => analytics.metrics(cx, &id).await,
-                    None => Err(Failure::rejected(501, format!("{} has no metrics", cx.platform.id))),
+                    None => Err(Failure::rejected(501, format!("{} has no metrics", platform.id))),
                 }
             })
         })

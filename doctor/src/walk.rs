@@ -394,7 +394,7 @@ impl Walk {
             let post = PublishRequest { commit_begun_at: Some(begun), ..post.clone() };
             loop {
                 pauses.wait(poll_after).await?;
-                match session.locate(&post, &next).await? {
+                match self.platform.locate(&session, &post, &next).await? {
                     Located::Live(found) => return Ok(found.into_id()),
                     Located::Processing { poll_after: after } => poll_after = after,
                     other => return Err(unexpected(other)),
@@ -415,7 +415,7 @@ impl Walk {
         let mut pauses = self.pauses();
         let found = async {
             loop {
-                match session.locate(post, at).await? {
+                match self.platform.locate(&session, post, at).await? {
                     Located::Live(found) if found.id() == id => return Ok(String::new()),
                     Located::Processing { poll_after } => pauses.wait(poll_after).await?,
                     other => return Err(unexpected(other)),

@@ -7,24 +7,31 @@
 
 use crate::{
     Result,
-    auth::{Auth, Code},
-    check::{ContainerContent, Issue},
-    fit::Shape,
-    limits::{Limits, MediaLimit, TextLimit},
+    auth::{Auth, Code, OAuth2},
+    checkpoint::Checkpoint,
+    content::ContainerContent,
+    limits::{Limits, MediaLimit, Shape, TextLimit},
     look_up::{Findings, Subject},
-    oauth, schema,
+    oauth,
+    platform::Platform,
+    reply::Reply,
+    schema::{self, Schema},
     scopes::ScopeSet,
-    session::{Reply, Session},
+    session::{Session, TIMEOUT},
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-pub use domain::{
-    AccountProfile, Edit, Grant, Identity, LimitUsage, Media, MediaKind, Metrics, SelectOption,
+use domain::{
+    Edit, Failure, Grant, Identity, Issue, LimitUsage, Media, MediaKind, Metrics, SelectOption, TargetId,
 };
-use domain::{Failure, TargetId};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::{borrow::Cow, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    sync::{LazyLock, Mutex, PoisonError},
+    time::Duration,
+};
 
 /// One platform. A missing ability is `None`.
 pub struct Adapter {
@@ -57,6 +64,14 @@ pub struct Adapter {
 }
 
 impl Adapter {
+    /// Returns the schema of the platform's `config` block.
+    pub(crate) fn schema(&self) -> &'static Schema {
+        // Each is made once, and there are as many as adapters.
+        static KNOWN: LazyLock<Mutex<HashMap<&'static str, &'static Schema>>> = LazyLock::new(Mutex::default);
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(self.id).or_insert_with(|| Box::leak(Box::new(Schema::new((self.settings)()))))
+    }
+
     /// Returns the length of a text on accounts of this type.
     pub fn text_limit(&self, account_type: &str) -> &TextLimit {
         self.publisher.text_limit(account_type).unwrap_or(&self.limits.text)
@@ -87,6 +102,28 @@ impl Adapter {
             (Some(comment), None) if position > 0 => comment.media,
             _ => self.limits.media,
         }
+    }
+}
+
+impl Platform for Adapter {
+    fn id(&self) -> &'static str {
+        self.id
+    }
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn oauth(&self) -> Option<&OAuth2> {
+        self.auth.oauth()
+    }
+
+    fn classify(&self, reply: &Reply) -> Option<Failure> {
+        self.publisher.classify(reply)
+    }
+
+    fn is_definite(&self, reply: &Reply) -> bool {
+        self.publisher.is_definite(reply)
     }
 }
 
@@ -220,7 +257,7 @@ pub trait Publisher: Send + Sync {
     /// Returns the time limit of `commit`, at which the engine cancels it. Longer than [`crate::TIMEOUT`] only
     /// if the publishing call itself contains files.
     fn commit_limit(&self, _post: &PublishRequest) -> Duration {
-        crate::TIMEOUT
+        TIMEOUT
     }
 
     /// Looks up the result of a commit that was begun. Publishes nothing. May complete a live post with parts
@@ -463,32 +500,6 @@ impl Located {
     /// A post with the same content is live: see [`Found::ByText`].
     pub fn by_text(id: String) -> Self {
         Self::Live(Found::ByText(id))
-    }
-}
-
-/// An adapter's progress, in its own format; small JSON without secrets.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Checkpoint(pub Value);
-
-impl Checkpoint {
-    /// Serializes a step.
-    pub fn of(step: &impl Serialize) -> Self {
-        Self(serde_json::to_value(step).expect("a step is plain data"))
-    }
-
-    /// Reads the step; the default before the first one.
-    ///
-    /// # Errors
-    ///
-    /// When another version of the adapter wrote it and this one can't read it.
-    pub fn read<T: DeserializeOwned + Default>(&self) -> Result<T> {
-        if self.0.is_null() {
-            return Ok(T::default());
-        }
-        serde_json::from_value(self.0.clone()).map_err(|error| {
-            Failure::network(format!("the checkpoint can't be read by this version: {error}"), false)
-        })
     }
 }
 

@@ -1,7 +1,6 @@
 //! Login of accounts, as data: OAuth 2.0 with each platform's deviations, or an app password.
 
-use crate::session::Session;
-use crate::{Feature, Preset, ScopeSet};
+use crate::scopes::{Feature, Preset, ScopeSet, least_lacking};
 use domain::Grant;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -86,8 +85,8 @@ pub struct OAuth2 {
     /// Minimum age at which a grant is renewed ahead of need; zero to keep the access token valid at all times. Needed
     /// where each renewal is a risk: an access token that has expired is then renewed when it is needed.
     pub idle_renewal: Duration,
-    /// User agent of token requests, on platforms that refuse ours.
-    pub user_agent: Option<fn(&Session<'_>) -> String>,
+    /// User agent of token requests for an account with this username, on platforms that refuse ours.
+    pub user_agent: Option<fn(&str) -> String>,
     /// Errors of the token endpoint that mean that the grant was revoked; one without a code is identified by its number.
     /// No other refusal ends a grant.
     pub revoked_errors: &'static [&'static str],
@@ -116,6 +115,18 @@ impl OAuth2 {
         user_agent: None,
         revoked_errors: &["invalid_grant"],
     };
+
+    /// Returns the scopes that a feature lacks, of the set that lacks the fewest; none if the feature is open.
+    pub fn missing(&self, feature: Feature, granted: &[String]) -> Vec<&'static str> {
+        let sets =
+            self.features.iter().find(|(known, _)| *known == feature).map_or(&[][..], |(_, sets)| sets);
+        least_lacking(sets, granted)
+    }
+
+    /// Returns the preset with this name.
+    pub fn preset(&self, name: &str) -> Option<&'static Preset> {
+        self.presets.iter().find(|preset| preset.name == name)
+    }
 }
 
 /// When a grant can be exchanged for a new one.

@@ -3,9 +3,9 @@
 //! Only a definite violation of the capabilities table is an error; an unknown property of a medium is not.
 //! Creating a post and validating one both use this module, so they can't disagree.
 
+pub use crate::content::ContainerContent;
 use crate::{
-    Adapter, AltTextLimit, Content, Media, MediaKind, MediaLimit, TextLimit, fit,
-    schema::{Mismatch, Schema},
+    Adapter, AltTextLimit, Content, Media, MediaKind, MediaLimit, TextLimit, fit, schema::Mismatch,
     text::clip,
 };
 use chrono::{DateTime, Utc};
@@ -18,15 +18,6 @@ use std::fmt::Display;
 const MAX_ISSUES: usize = 100;
 /// Maximum length of a message, in characters.
 const MAX_MESSAGE_CHARACTERS: usize = 500;
-
-/// A container as the author wrote it.
-#[derive(Clone, Copy, Debug)]
-pub struct ContainerContent<'a> {
-    /// Its text.
-    pub text: &'a str,
-    /// Its media.
-    pub media: &'a [Media],
-}
 
 /// The properties of an account that decide what it can publish. By default they restrict nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,7 +62,7 @@ pub fn check_for(
         found.error("scope_missing", path, message);
     }
     let at = [json!("config"), json!(platform.id)];
-    excludes(&mut found, Schema::of(platform).document(), settings, &containers, &at);
+    excludes(&mut found, platform.schema().document(), settings, &containers, &at);
     unused(&mut found, platform, account, &containers, &valid);
     found.finish(|| platform.publisher.validate(&containers, &valid))
 }
@@ -105,7 +96,7 @@ pub fn check_reply(
     found.issues.extend(mismatches);
     let given = valid.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     for (setting, value) in given {
-        let part = &Schema::of(platform).document()["properties"][setting];
+        let part = &platform.schema().document()["properties"][setting];
         if part.is_object() && !platform.limits.reply_settings.contains(&setting.as_str()) {
             let path = vec![json!("config"), json!(platform.id), json!(setting)];
             let message = format!("uses {setting} for a post of its own, and not for a reply");
@@ -252,11 +243,11 @@ pub fn settings(platform: &Adapter, settings: &Value) -> Vec<Issue> {
     let mut found = IssueList { platform: platform.id, issues: Vec::new() };
     let at = [json!("config"), json!(platform.id)];
     if !settings.is_null() {
-        for Mismatch { path, message } in Schema::of(platform).validate(settings, &at, MAX_ISSUES) {
+        for Mismatch { path, message } in platform.schema().validate(settings, &at, MAX_ISSUES) {
             found.error("setting_invalid", path, message);
         }
     }
-    let properties = &Schema::of(platform).document()["properties"];
+    let properties = &platform.schema().document()["properties"];
     for (setting, value) in settings.as_object().into_iter().flatten() {
         let is_told = found.issues.iter().any(|issue| issue.path.get(2).is_some_and(|at| at == setting));
         if properties[setting].is_object() && !is_told {
@@ -272,7 +263,7 @@ pub fn settings(platform: &Adapter, settings: &Value) -> Vec<Issue> {
 
 /// Returns the settings that are times at which the platform shows a post which it has got, each with its time.
 pub fn times<'a>(platform: &Adapter, settings: &'a Value) -> Vec<(&'a str, DateTime<Utc>)> {
-    let properties = &Schema::of(platform).document()["properties"];
+    let properties = &platform.schema().document()["properties"];
     let time = |(name, value): (&'a String, &'a Value)| {
         let text = value.as_str().filter(|_| properties[name]["format"] == "date-time")?;
         Some((name.as_str(), text.parse().ok()?))
@@ -321,7 +312,7 @@ fn without(settings: &Value, issues: &[Issue]) -> Value {
 /// Returns the JSON Schema of a platform's `config` block: the adapter's own, with a maximum for each text
 /// and list that it leaves unbounded.
 pub fn schema(platform: &Adapter) -> Value {
-    Schema::of(platform).document().clone()
+    platform.schema().document().clone()
 }
 
 /// Creates the warning that the alt text of the main container's medium at `index` is left out.
@@ -687,7 +678,7 @@ fn unused(
     containers: &[ContainerContent<'_>],
     settings: &Value,
 ) {
-    let properties = &Schema::of(platform).document()["properties"];
+    let properties = &platform.schema().document()["properties"];
     // The default is what such a post has.
     let is_given =
         |setting: &str, value: &Value| !value.is_null() && *value != properties[setting]["default"];

@@ -1,4 +1,4 @@
-//! Failures by HTTP status, for replies whose body is no more specific.
+//! Failures of replies: by the body, as the platform's adapter reads it, or else by the HTTP status.
 //!
 //! The code of a failure says what a refusal is about, and so who has to act:
 //!
@@ -15,7 +15,7 @@
 //! A body's own code goes before the status, except that of a 5xx, which says nothing for certain unless the adapter knows
 //! better ([`crate::Publisher::is_definite`]).
 
-use crate::session::Reply;
+use crate::{Result, platform::Platform, reply::Reply, text};
 use chrono::{DateTime, Utc};
 use domain::{
     ErrorCode, Failure,
@@ -23,6 +23,50 @@ use domain::{
 };
 use serde_json::Value;
 use std::{borrow::Cow, time::Duration};
+
+impl Reply {
+    /// Returns the reply of a success.
+    ///
+    /// # Errors
+    ///
+    /// Any reply that is no success, classified.
+    pub fn into_result(self, platform: &dyn Platform) -> Result<Self> {
+        let failure = platform.classify(&self);
+        let is_of_transport = |failure: &Failure| failure.code == ErrorCode::NetworkError;
+        if self.is_block() && !failure.as_ref().is_some_and(is_of_transport) {
+            return Err(self.blocked(platform));
+        }
+        match failure.map(|failure| without_grant(&self, failure)) {
+            Some(failure) if self.status.is_server_error() && !platform.is_definite(&self) => {
+                Err(self.without_certainty(failure))
+            }
+            Some(failure) => Err(failure),
+            None if self.status.is_success() => Ok(self),
+            None => Err(by_status(&self)),
+        }
+    }
+
+    /// Returns the failure of a call that was blocked, and so had no effect.
+    fn blocked(&self, platform: &dyn Platform) -> Failure {
+        let (_, rest) = self.text.split_once("<title>").unwrap_or_default();
+        let title = text::clip(rest.split('<').next().unwrap_or_default().trim(), 100);
+        let status = self.status.as_u16();
+        let message = format!(
+            "something before {}'s API blocked the call with a page ({status} {title})",
+            platform.name()
+        );
+        Failure::network(message, false)
+    }
+
+    /// Returns the failure of a 5xx: whatever its body says of content or tokens, the platform failed, and the
+    /// call may have had its effect.
+    fn without_certainty(&self, failure: Failure) -> Failure {
+        match failure.code {
+            ErrorCode::RateLimited | ErrorCode::Upstream(_) => failure.ambiguous(),
+            _ => Failure::upstream(self.status.as_u16(), failure.message).after(failure.retry_after),
+        }
+    }
+}
 
 /// Returns the failure for a reply's status.
 pub fn by_status(reply: &Reply) -> Failure {
@@ -116,6 +160,7 @@ fn clip(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn a_wait_from_a_header_is_at_most_a_day() {
@@ -154,6 +199,99 @@ mod tests {
             let reply = Reply::of(429, &[("date", date), reset], "");
             let wait = until_epoch(&reply, "x-rate-limit-reset");
             assert_eq!(wait, Some(Duration::from_secs(expected)), "{date}");
+        }
+    }
+
+    #[test]
+    fn a_5xx_says_nothing_of_content_or_tokens() {
+        let platform = crate::get("facebook").expect("a platform");
+        for code in [10, 190, 4] {
+            let body = json!({ "error": { "message": "m", "code": code, "error_subcode": 460 } }).to_string();
+            let refused = Reply::of(400, &[], &body).into_result(platform).unwrap_err();
+            assert!(!refused.is_ambiguous(), "{refused}");
+            let failed = Reply::of(500, &[], &body).into_result(platform).unwrap_err();
+            assert!(failed.is_ambiguous() && !failed.is_revoked() && !failed.code.is_permanent(), "{failed}");
+        }
+    }
+
+    #[test]
+    fn a_5xx_of_meta_that_names_an_invalid_parameter_is_a_refusal() {
+        for id in ["facebook", "instagram", "threads"] {
+            let platform = crate::get(id).expect("a platform");
+            let failure = |error: Value| {
+                let body = json!({ "error": error }).to_string();
+                Reply::of(500, &[], &body).into_result(platform).unwrap_err()
+            };
+            let message = "Param text must be at most 500 characters long";
+            let refused = failure(json!({ "message": message, "code": 100 }));
+            assert_eq!((refused.code, refused.is_ambiguous()), (ErrorCode::Rejected(400), false), "{id}");
+            assert!(refused.message.contains(message), "{refused}");
+            let transient = failure(json!({ "message": message, "code": 100, "is_transient": true }));
+            assert!(transient.is_ambiguous() && !transient.code.is_permanent(), "{id}: {transient}");
+        }
+    }
+
+    #[test]
+    fn a_403_that_no_adapter_knows_says_nothing_of_the_grant() {
+        for platform in crate::all() {
+            let failure = Reply::of(403, &[], r#"{"unknown":"words"}"#).into_result(*platform).unwrap_err();
+            assert_ne!(failure.code, ErrorCode::TokenExpired, "{}: {failure}", platform.id);
+        }
+    }
+
+    #[test]
+    fn a_call_without_the_grant_says_nothing_of_it() {
+        for platform in crate::all() {
+            for (status, text, code) in [
+                (401, r#"{"error":"unconfirmed_email","message":"no"}"#, ErrorCode::Rejected(401)),
+                (401, "<Error>expired</Error>", ErrorCode::Upstream(502)),
+            ] {
+                let reply = Reply { has_grant: false, ..Reply::of(status, &[], text) };
+                let by_status = by_status(&reply);
+                assert_eq!((by_status.code, by_status.is_ambiguous()), (code, false));
+                let failure = reply.into_result(*platform).unwrap_err();
+                assert_ne!(failure.code, ErrorCode::TokenExpired, "{}: {failure}", platform.id);
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_of_something_in_between_is_no_refusal() {
+        let page = "<!DOCTYPE html><html><head><title>Just a moment...</title></head></html>";
+        for platform in crate::all() {
+            for status in [400, 401, 402, 403, 404, 405, 406, 409, 410, 416, 422, 426, 451] {
+                let failure = Reply::of(status, &[], page).into_result(*platform).unwrap_err();
+                assert_eq!(
+                    (failure.code, failure.is_ambiguous()),
+                    (ErrorCode::NetworkError, false),
+                    "{failure}"
+                );
+            }
+        }
+        let x = crate::get("x").unwrap();
+        let failure = Reply::of(403, &[], page).into_result(x).unwrap_err();
+        assert!(failure.message.ends_with("(403 Just a moment...)"), "{failure}");
+        let html = ("content-type", "text/html; charset=UTF-8");
+        for (headers, text, is_page) in [
+            (&[][..], "\u{feff}\r\n<!DOCTYPE html><html>", true),
+            (&[][..], "<!-- ray 8f --><!-- 2 -->\n<HTML>", true),
+            (&[html][..], "<?xml version=\"1.0\"?><!DOCTYPE html><html>", true),
+            (&[html][..], "Not Found", false),
+            (&[][..], r#"{"detail":"no"}"#, false),
+            (&[html][..], r#"{"detail":"no"}"#, false),
+            (&[html][..], "", false),
+            (&[("content-type", "application/xml")][..], "<?xml version=\"1.0\"?><Error>", false),
+            (&[][..], "<Error><Code>AccessDenied</Code></Error>", false),
+            (&[][..], "<!-- never closed", false),
+        ] {
+            let failure = Reply::of(404, headers, text).into_result(x).unwrap_err();
+            let expected = if is_page { ErrorCode::NetworkError } else { ErrorCode::Rejected(404) };
+            assert_eq!(failure.code, expected, "{text}");
+        }
+        for (status, code) in
+            [(408, ErrorCode::Upstream(504)), (413, ErrorCode::Rejected(413)), (429, ErrorCode::RateLimited)]
+        {
+            assert_eq!(Reply::of(status, &[], page).into_result(x).unwrap_err().code, code);
         }
     }
 }

@@ -5,12 +5,14 @@
 //! only where the author said so, by the setting `fit`, and so is one that is too small enlarged: both change what is
 //! seen. The middle of a picture is what is kept of it. Animations and videos get no other shape.
 
-use crate::{Adapter, Media, MediaKind, MediaLimit, schema::Schema};
-use domain::{Fit, Shaping};
+use crate::{
+    adapter::Adapter,
+    limits::{MediaLimit, Shape},
+};
+use domain::{Fit, Media, MediaKind, Shaping};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use std::ops::RangeInclusive;
 
 /// Name of the setting.
 pub(crate) const SETTING: &str = "fit";
@@ -23,15 +25,6 @@ pub(crate) const REMEDY: &str = "; with the setting fit, crop or pad, it is made
 pub(crate) enum Fitting {
     Crop,
     Pad,
-}
-
-/// The shape that a picture has to have, beside the limits of its kind.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Shape {
-    /// Width over height, in a range that includes 1.
-    Within(RangeInclusive<f64>),
-    /// Width and height in pixels.
-    Exactly(u32, u32),
 }
 
 impl Adapter {
@@ -63,7 +56,7 @@ impl Adapter {
     }
 
     pub(crate) fn has_fit(&self) -> bool {
-        Schema::of(self).document()["properties"][SETTING].is_object()
+        self.schema().document()["properties"][SETTING].is_object()
     }
 }
 

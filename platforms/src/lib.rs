@@ -9,9 +9,12 @@ pub mod authorization;
 mod bluesky;
 mod captions;
 pub mod check;
+mod checkpoint;
 pub mod classify;
+mod content;
 mod facebook;
 mod facets;
+mod features;
 mod fit;
 mod google;
 mod google_business;
@@ -20,10 +23,13 @@ mod instagram;
 mod limits;
 mod linkedin;
 mod listing;
+mod locate;
 pub mod look_up;
 pub mod oauth;
 mod pinterest;
+mod platform;
 mod reddit;
+mod reply;
 mod required;
 mod schema;
 mod scopes;
@@ -43,9 +49,15 @@ mod youtube;
 
 pub use adapter::*;
 pub use auth::*;
-pub use domain::{App, AppAccess};
-pub use fit::Shape;
+pub use checkpoint::{Checkpoint, Checkpoints};
+pub use domain::{
+    AccountProfile, App, AppAccess, Edit, Grant, Identity, LimitUsage, Media, MediaKind, Metrics,
+    SelectOption,
+};
+pub use features::Missing;
 pub use limits::*;
+pub use platform::Platform;
+pub use reply::Reply;
 pub use scopes::*;
 pub use session::*;
 

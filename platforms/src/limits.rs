@@ -235,6 +235,15 @@ impl MediaLimit {
     }
 }
 
+/// The shape that a picture has to have, beside the limits of its kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// Width over height, in a range that includes 1.
+    Within(RangeInclusive<f64>),
+    /// Width and height in pixels.
+    Exactly(u32, u32),
+}
+
 /// Limits of a reply.
 #[derive(Debug)]
 pub struct CommentLimits {

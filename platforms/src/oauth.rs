@@ -4,9 +4,17 @@
 //! are in [`OAuth2`]. RFC 6749 sections 4.1.3 and 6, RFC 7636, RFC 7009.
 //! <https://www.rfc-editor.org/rfc/rfc6749>
 
-use crate::{Call, ClientAuth, Code, Grant, OAuth2, Publisher, Reply, Result, Session, classify, required};
+use crate::{
+    Result,
+    auth::{ClientAuth, Code, OAuth2},
+    classify,
+    platform::Platform,
+    reply::Reply,
+    required,
+    session::{Call, Session},
+};
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{App, AppAccess, ErrorCode, Failure};
+use domain::{App, AppAccess, ErrorCode, Failure, Grant};
 use serde::Deserialize;
 use serde_json::Value;
 use tracing::error;
@@ -37,7 +45,7 @@ pub async fn exchange(cx: &Session<'_>, code: &Code) -> Result<Grant> {
     let call = code.verifier.iter().fold(call, |call, verifier| call.hiding(verifier));
     let reply = call.send_raw().await?;
     if is_refused(&reply) {
-        return Err(refused(cx.platform.publisher, &reply, Asked::Code));
+        return Err(refused(cx.platform, &reply, Asked::Code));
     }
     Ok(reply.read_secrets::<Tokens>()?.grant(cx))
 }
@@ -56,7 +64,7 @@ pub async fn refresh(cx: &Session<'_>) -> Result<Grant> {
     let form = [("grant_type", "refresh_token"), ("refresh_token", token)];
     let reply = request(cx, token_endpoint(cx, oauth), &form)?.send_raw().await?;
     if is_refused(&reply) {
-        return Err(refused(cx.platform.publisher, &reply, Asked::Grant(oauth.revoked_errors)));
+        return Err(refused(cx.platform, &reply, Asked::Grant(oauth.revoked_errors)));
     }
     Ok(reply.read_secrets::<Tokens>()?.grant(cx))
 }
@@ -67,7 +75,7 @@ pub async fn refresh(cx: &Session<'_>) -> Result<Grant> {
 ///
 /// When the call fails. A grant that is already revoked is a success.
 pub async fn revoke(cx: &Session<'_>) -> Result<()> {
-    let Some(address) = cx.platform.auth.oauth().and_then(|oauth| oauth.revoke) else { return Ok(()) };
+    let Some(address) = cx.platform.oauth().and_then(|oauth| oauth.revoke) else { return Ok(()) };
     let (token, kind) = match cx.grant.refresh_token() {
         Some(refresh) => (refresh, "refresh_token"),
         None => (cx.grant.access_token.as_str(), "access_token"),
@@ -76,14 +84,15 @@ pub async fn revoke(cx: &Session<'_>) -> Result<()> {
     match reply.status.as_u16() {
         200..=299 => Ok(()),
         400 if !reply.is_block() => Ok(()),
-        _ => Err(refused(cx.platform.publisher, &reply, Asked::Grant(&[]))),
+        _ => Err(refused(cx.platform, &reply, Asked::Grant(&[]))),
     }
 }
 
 /// Returns the platform's OAuth.
 fn standard(cx: &Session<'_>) -> Result<&'static OAuth2> {
-    let none = || Failure::rejected(400, format!("{} accounts are not connected by OAuth", cx.platform.name));
-    cx.platform.auth.oauth().ok_or_else(none)
+    let none =
+        || Failure::rejected(400, format!("{} accounts are not connected by OAuth", cx.platform.name()));
+    cx.platform.oauth().ok_or_else(none)
 }
 
 /// Returns the token endpoint for the session's app.
@@ -94,7 +103,7 @@ fn token_endpoint(cx: &Session<'_>, oauth: &OAuth2) -> &'static str {
 
 /// Returns the app; fails if the operator has configured none, which is retried: nothing is lost meanwhile.
 pub(crate) fn app<'a>(cx: &'a Session<'_>) -> Result<&'a App> {
-    cx.app.ok_or_else(|| Failure::network(format!("no OAuth app is set up for {}", cx.platform.id), false))
+    cx.app.ok_or_else(|| Failure::network(format!("no OAuth app is set up for {}", cx.platform.id()), false))
 }
 
 /// Creates a form request authenticated as the app: with its secret where the platform expects it, or with
@@ -117,7 +126,7 @@ pub(crate) fn request(cx: &Session<'_>, address: &str, form: &[(&str, &str)]) ->
         }
     };
     Ok(match oauth.user_agent {
-        Some(agent) => call.header("user-agent", agent(cx)),
+        Some(agent) => call.header("user-agent", agent(&cx.account.username)),
         None => call,
     })
 }
@@ -137,9 +146,9 @@ enum Asked {
     Grant(&'static [&'static str]),
 }
 
-fn refused(publisher: &dyn Publisher, reply: &Reply, asked: Asked) -> Failure {
+fn refused(platform: &dyn Platform, reply: &Reply, asked: Asked) -> Failure {
     // As at any other address.
-    if let Some(failure) = publisher.classify(reply).filter(|failure| failure.code == ErrorCode::AppRefused) {
+    if let Some(failure) = platform.classify(reply).filter(|failure| failure.code == ErrorCode::AppRefused) {
         return failure;
     }
     let word = ["error", "code"].iter().find_map(|name| match &reply.body[*name] {
@@ -262,17 +271,14 @@ mod tests {
             (503, page, ErrorCode::Upstream(503), false),
         ] {
             let failure = refused(
-                crate::x::ADAPTER.publisher,
+                &crate::x::ADAPTER,
                 &Reply::of(status, &[], body),
                 Asked::Grant(&["invalid_grant", "access_denied"]),
             );
             assert_eq!((failure.code, failure.is_revoked()), (code, is_revoked), "{status} {body}");
         }
-        let code = refused(
-            crate::x::ADAPTER.publisher,
-            &Reply::of(400, &[], r#"{"error":"invalid_grant"}"#),
-            Asked::Code,
-        );
+        let code =
+            refused(&crate::x::ADAPTER, &Reply::of(400, &[], r#"{"error":"invalid_grant"}"#), Asked::Code);
         assert_eq!((code.code, code.is_revoked()), (ErrorCode::TokenExpired, false), "a code is no grant");
     }
 

@@ -10,19 +10,13 @@
 //! is so.
 //! <https://json-schema.org/draft/2020-12/json-schema-validation>
 
-use crate::{
-    Adapter,
-    text::{clip, is_web_address},
-};
+use crate::text::{clip, is_web_address};
 use domain::{Failure, json::type_name};
 use regex::Regex;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::{
-    collections::HashMap,
-    sync::{LazyLock, Mutex, PoisonError},
-};
+use std::collections::HashMap;
 
 /// Maximum number of items of a list whose schema has no `maxItems`.
 const DEFAULT_MAX_ITEMS: u64 = 500;
@@ -131,15 +125,8 @@ pub(crate) struct Mismatch {
 }
 
 impl Schema {
-    /// Returns the schema of a platform's `config` block.
-    pub(crate) fn of(platform: &Adapter) -> &'static Self {
-        // Each is made once, and there are as many as adapters.
-        static KNOWN: LazyLock<Mutex<HashMap<&'static str, &'static Schema>>> = LazyLock::new(Mutex::default);
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        known.entry(platform.id).or_insert_with(|| Box::leak(Box::new(Self::new((platform.settings)()))))
-    }
-
-    fn new(mut document: Value) -> Self {
+    /// Reads a schema, and adds a maximum to each text and list without one.
+    pub(crate) fn new(mut document: Value) -> Self {
         bound(&mut document);
         let mut patterns = HashMap::new();
         compile(&document, &mut patterns);
@@ -398,7 +385,7 @@ mod tests {
         }
         let mut seen = Vec::new();
         for platform in crate::all() {
-            walk(platform.id, Schema::of(platform).document(), &mut seen);
+            walk(platform.id, platform.schema().document(), &mut seen);
         }
         assert!(seen.len() >= 40, "{seen:?}");
         for (pattern, what, example) in FORMS {

@@ -4,7 +4,6 @@
 //! masked before an adapter reads it: the secrets of the call, and the tokens that the reply itself contains.
 //! Only [`crate::Reply::read_secrets`] reads what was sent.
 
-use crate::Session;
 use serde_json::Value;
 use std::fmt;
 
@@ -28,17 +27,6 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Returns the secrets of a session: its tokens, its app password and the secret of its app.
-    pub(crate) fn of(cx: &Session<'_>) -> Self {
-        let grant = cx.grant;
-        let app = cx.app.and_then(|app| app.client_secret.as_deref());
-        let mut secrets = Self::default();
-        let all =
-            [Some(&*grant.access_token), grant.refresh_token(), grant.extra["app_password"].as_str(), app];
-        all.into_iter().flatten().for_each(|secret| secrets.add(secret));
-        secrets
-    }
-
     /// Adds a secret.
     pub(crate) fn add(&mut self, secret: &str) {
         if secret.len() >= MIN_BYTES {

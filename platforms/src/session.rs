@@ -6,22 +6,19 @@
 
 use crate::{
     Result,
-    adapter::{Adapter, Checkpoint, Located, Media, PublishRequest},
+    checkpoint::{Checkpoint, Checkpoints},
     classify,
+    platform::Platform,
+    reply::Reply,
     secrets::Secrets,
-    text,
     versions::{self, Month},
 };
 use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{App, ErrorCode, Failure, Grant, ip_ranges::AllowedRanges};
+use domain::{App, ErrorCode, Failure, Grant, Media, ip_ranges::AllowedRanges};
 use futures::{Stream, StreamExt, stream};
-use reqwest::{
-    Body, Client, Method, Request, RequestBuilder, StatusCode,
-    header::{CONTENT_TYPE, HeaderMap},
-    multipart::Form,
-};
+use reqwest::{Body, Client, Method, Request, RequestBuilder, header::CONTENT_TYPE, multipart::Form};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::{
@@ -41,10 +38,6 @@ use url::Url;
 /// Time limit of a call, including the response. Every activity's start-to-close timeout is longer, so that
 /// no abandoned call is still in flight when the next attempt looks up its effect.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Time by which our clock may be ahead of a platform's without any effect: replies are dated to the second, and
-/// searches reach five minutes back.
-const MAX_SKEW: TimeDelta = TimeDelta::minutes(1);
 
 /// Minimum upload speed, in bytes a second: a large body gets more time than [`TIMEOUT`].
 const MIN_UPLOAD_BYTES_PER_SECOND: u64 = 64 * 1024;
@@ -201,54 +194,6 @@ pub struct Account {
     pub account_type: String,
 }
 
-/// Stores checkpoints, so that a crash costs one step.
-#[async_trait]
-pub trait Checkpoints: Send + Sync {
-    /// Persists the checkpoint before the adapter continues.
-    async fn save(&self, checkpoint: &Checkpoint) -> Result<()>;
-
-    /// Tells the post's owner about a part of a live post that differs from what was asked for. May be repeated
-    /// with the same message.
-    async fn note(&self, _message: &str) -> Result<()> {
-        Ok(())
-    }
-
-    /// Returns true if something new may be published for the post: it is neither deleted, stopped nor frozen, and its
-    /// account is connected.
-    async fn may_publish(&self) -> Result<bool> {
-        Ok(true)
-    }
-}
-
-/// Remembers the last checkpoint that was stored.
-struct LastSaved<'a> {
-    inner: &'a dyn Checkpoints,
-    last: Mutex<Option<Checkpoint>>,
-}
-
-impl LastSaved<'_> {
-    fn last(&self) -> Option<Checkpoint> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-#[async_trait]
-impl Checkpoints for LastSaved<'_> {
-    async fn save(&self, checkpoint: &Checkpoint) -> Result<()> {
-        self.inner.save(checkpoint).await?;
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(checkpoint.clone());
-        Ok(())
-    }
-
-    async fn note(&self, message: &str) -> Result<()> {
-        self.inner.note(message).await
-    }
-
-    async fn may_publish(&self) -> Result<bool> {
-        self.inner.may_publish().await
-    }
-}
-
 /// Source of media bytes.
 #[async_trait]
 pub trait MediaStore: Send + Sync {
@@ -264,7 +209,7 @@ pub trait MediaStore: Send + Sync {
 #[derive(Clone)]
 pub struct Session<'a> {
     /// The platform.
-    pub platform: &'static Adapter,
+    pub platform: &'static dyn Platform,
     /// The account.
     pub account: &'a Account,
     /// The account's grant.
@@ -295,33 +240,12 @@ impl ClockSkew {
     }
 
     /// Returns the time by which our clock is ahead.
-    fn ahead(&self) -> TimeDelta {
+    pub(crate) fn ahead(&self) -> TimeDelta {
         TimeDelta::seconds(self.0.load(Ordering::Relaxed))
     }
 }
 
 impl Session<'_> {
-    /// Looks up the result of a commit ([`crate::Publisher::locate`]). If our clock is ahead of the platform's, the
-    /// post is dated earlier than our commit: a look-up that did not find it is repeated with the platform's time.
-    ///
-    /// # Errors
-    ///
-    /// When the look-up fails.
-    pub async fn locate(&self, post: &PublishRequest, at: &Checkpoint) -> Result<Located> {
-        let publisher = self.platform.publisher;
-        let saved = LastSaved { inner: self.checkpoints, last: Mutex::default() };
-        let cx = Session { checkpoints: &saved, ..self.clone() };
-        let located = publisher.locate(&cx, post, at).await?;
-        let ahead = self.skew.ahead();
-        if matches!(located, Located::Live(_)) || ahead <= MAX_SKEW {
-            return Ok(located);
-        }
-        let begun = Some(post.begun() - ahead);
-        // It goes on where the first one got to.
-        let at = saved.last().unwrap_or_else(|| at.clone());
-        publisher.locate(self, &PublishRequest { commit_begun_at: begun, ..post.clone() }, &at).await
-    }
-
     /// Returns a GET request.
     pub fn get(&self, address: impl AsRef<str>) -> Call {
         self.call(Method::GET, address.as_ref())
@@ -443,6 +367,17 @@ impl Session<'_> {
         }
     }
 
+    /// Returns the session's secrets: its tokens, its app password and the secret of its app.
+    fn secrets(&self) -> Secrets {
+        let grant = self.grant;
+        let app = self.app.and_then(|app| app.client_secret.as_deref());
+        let mut secrets = Secrets::default();
+        let all =
+            [Some(&*grant.access_token), grant.refresh_token(), grant.extra["app_password"].as_str(), app];
+        all.into_iter().flatten().for_each(|secret| secrets.add(secret));
+        secrets
+    }
+
     fn call(&self, method: Method, address: &str) -> Call {
         let url = self.transport.rewrite_url(address);
         let observer = self.transport.observer.as_ref();
@@ -456,7 +391,7 @@ impl Session<'_> {
             platform: self.platform,
             authorization: Some(bearer(&self.grant.access_token)),
             has_grant: true,
-            secrets: Secrets::of(self),
+            secrets: self.secrets(),
             now: self.now,
             skew: self.skew.clone(),
             transport: self.transport.clone(),
@@ -469,7 +404,7 @@ impl Session<'_> {
 #[must_use = "a call does nothing until it is sent"]
 pub struct Call {
     http: RequestBuilder,
-    platform: &'static Adapter,
+    platform: &'static dyn Platform,
     authorization: Option<String>,
     /// False if it has nothing of the account's grant.
     has_grant: bool,
@@ -664,7 +599,7 @@ impl Call {
                 Some(next) if (forms.is_unknown)(&reply) => request = next,
                 _ => {
                     if !is_known(name) && reply.status.is_success() {
-                        warn!("{} knows {name}, and no more {}", platform.name, names[0]);
+                        warn!("{} knows {name}, and no more {}", platform.name(), names[0]);
                         transport.known_forms().insert(forms.key, (*name).clone());
                     }
                     return Ok(reply);
@@ -743,181 +678,6 @@ fn without_nul(document: Value) -> Value {
     }
 }
 
-/// A platform's response.
-#[derive(Clone, Debug)]
-pub struct Reply {
-    /// The status.
-    pub status: StatusCode,
-    /// The headers.
-    pub headers: HeaderMap,
-    /// The body as JSON, with secrets masked; `null` if it is not JSON.
-    pub body: Value,
-    /// The body as text, with secrets masked.
-    pub text: String,
-    /// When it was received.
-    pub at: DateTime<Utc>,
-    /// False if its call had nothing of the account's grant.
-    pub(crate) has_grant: bool,
-    /// The body with its secrets, if it has some.
-    pub(crate) unmasked: Option<Unmasked>,
-}
-
-/// A body with secrets. Prints as `***`.
-#[derive(Clone)]
-pub(crate) struct Unmasked(Value);
-
-impl fmt::Debug for Unmasked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
-
-impl Reply {
-    /// Returns a reply in which these secrets, and the tokens that it contains itself, are masked.
-    fn new(
-        status: StatusCode,
-        headers: HeaderMap,
-        mut body: Value,
-        mut text: String,
-        at: DateTime<Utc>,
-        mut secrets: Secrets,
-    ) -> Self {
-        secrets.add_tokens(&body);
-        let mut unmasked = None;
-        if secrets.are_in(&text) {
-            unmasked = Some(Unmasked(body.clone()));
-            secrets.mask(&mut text);
-            secrets.mask_document(&mut body);
-        }
-        Self { status, headers, body, text, at, has_grant: true, unmasked }
-    }
-
-    /// Returns a reply for tests, at a fixed time.
-    #[cfg(test)]
-    pub(crate) fn of(status: u16, headers: &[(&'static str, &str)], text: &str) -> Self {
-        let headers = headers.iter().map(|(name, value)| {
-            (reqwest::header::HeaderName::from_static(name), value.parse().expect("a header of a test"))
-        });
-        let status = StatusCode::from_u16(status).expect("a status of a test");
-        let body = serde_json::from_str(text).unwrap_or(Value::Null);
-        let at = DateTime::from_timestamp(1_800_000_000, 0).expect("a moment of a test");
-        Self::new(status, headers.collect(), body, text.to_owned(), at, Secrets::default())
-    }
-
-    /// Returns the reply of a success.
-    ///
-    /// # Errors
-    ///
-    /// Any reply that is no success, classified.
-    pub fn into_result(self, platform: &Adapter) -> Result<Self> {
-        let failure = platform.publisher.classify(&self);
-        let is_of_transport = |failure: &Failure| failure.code == ErrorCode::NetworkError;
-        if self.is_block() && !failure.as_ref().is_some_and(is_of_transport) {
-            return Err(self.blocked(platform));
-        }
-        match failure.map(|failure| classify::without_grant(&self, failure)) {
-            Some(failure) if self.status.is_server_error() && !platform.publisher.is_definite(&self) => {
-                Err(self.without_certainty(failure))
-            }
-            Some(failure) => Err(failure),
-            None if self.status.is_success() => Ok(self),
-            None => Err(classify::by_status(&self)),
-        }
-    }
-
-    /// True for the refusal by a page of an edge or a proxy in between, such as a challenge to browsers: APIs refuse in
-    /// JSON, and storage in XML. It says nothing of the content, of an object or of the grant, unless the request is too
-    /// large for the edge, which it is at each try (RFC 9110, section 15.5.14; Pinterest's answers 413 with a page). A
-    /// throttled call stays one.
-    pub(crate) fn is_block(&self) -> bool {
-        let is_refusal =
-            matches!(self.status.as_u16(), 400..=407 | 409..=412 | 415..=424 | 426..=428 | 430 | 432..=499);
-        is_refusal && self.is_page()
-    }
-
-    /// True for HTML, by its type or its beginning.
-    fn is_page(&self) -> bool {
-        if self.body.is_object() || self.body.is_array() {
-            return false;
-        }
-        let mut text = self.text.trim_start_matches('\u{feff}').trim_start();
-        while let Some((_, rest)) = text.strip_prefix("<!--").and_then(|comment| comment.split_once("-->")) {
-            text = rest.trim_start();
-        }
-        let is_html = self.header("content-type").is_some_and(|mime| mime.starts_with("text/html"));
-        let begins =
-            |page: &str| text.get(..page.len()).is_some_and(|start| start.eq_ignore_ascii_case(page));
-        text.starts_with('<') && (is_html || begins("<!doctype html") || begins("<html"))
-    }
-
-    /// Returns the failure of a call that was blocked, and so had no effect.
-    fn blocked(&self, platform: &Adapter) -> Failure {
-        let (_, rest) = self.text.split_once("<title>").unwrap_or_default();
-        let title = text::clip(rest.split('<').next().unwrap_or_default().trim(), 100);
-        let status = self.status.as_u16();
-        let message = format!(
-            "something before {}'s API blocked the call with a page ({status} {title})",
-            platform.name
-        );
-        Failure::network(message, false)
-    }
-
-    /// Returns the failure of a 5xx: whatever its body says of content or tokens, the platform failed, and the
-    /// call may have had its effect.
-    fn without_certainty(&self, failure: Failure) -> Failure {
-        match failure.code {
-            ErrorCode::RateLimited | ErrorCode::Upstream(_) => failure.ambiguous(),
-            _ => Failure::upstream(self.status.as_u16(), failure.message).after(failure.retry_after),
-        }
-    }
-
-    /// Returns the body as `T`, which is an object; an empty body reads as `null`.
-    ///
-    /// # Errors
-    ///
-    /// An ambiguous failure when the body does not match `T`.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
-        // Serde would read `[]` as an object without members, such as a list without posts.
-        if self.body.is_array() {
-            return Err(self.unreadable("it is a list"));
-        }
-        serde_json::from_value(self.body.clone()).map_err(|error| self.unreadable(error))
-    }
-
-    /// Returns the body as a list.
-    ///
-    /// # Errors
-    ///
-    /// As [`Reply::read`].
-    pub(crate) fn read_list<T: DeserializeOwned>(&self) -> Result<Vec<T>> {
-        serde_json::from_value(self.body.clone()).map_err(|error| self.unreadable(error))
-    }
-
-    /// Returns the body as `T`, with its tokens.
-    ///
-    /// # Errors
-    ///
-    /// As [`Reply::read`], without quoting the body.
-    pub fn read_secrets<T: DeserializeOwned>(&self) -> Result<T> {
-        let body = self.unmasked.as_ref().map_or(&self.body, |unmasked| &unmasked.0);
-        if body.is_array() {
-            return Err(self.unreadable("it is a list"));
-        }
-        serde_json::from_value(body.clone())
-            .map_err(|_| self.unreadable("a member is missing, or of another type"))
-    }
-
-    fn unreadable(&self, why: impl fmt::Display) -> Failure {
-        let status = self.status.as_u16();
-        Failure::upstream(502, format!("answered {status} with a body that can't be read: {why}"))
-    }
-
-    /// Returns a header as text.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
-    }
-}
-
 fn bearer(token: &str) -> String {
     format!("Bearer {token}")
 }
@@ -946,33 +706,7 @@ fn network_failure(error: reqwest::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde::Deserialize;
     use serde_json::json;
-
-    #[derive(Debug, Deserialize)]
-    struct Posts {
-        #[serde(default)]
-        posts: Vec<Value>,
-    }
-
-    #[derive(Deserialize)]
-    struct Tokens {
-        access_token: String,
-    }
-
-    fn reply_with(secret: &str, status: u16, text: &str) -> Reply {
-        let Reply { status, headers, at, .. } = Reply::of(status, &[], "");
-        let mut secrets = Secrets::default();
-        secrets.add(secret);
-        Reply::new(
-            status,
-            headers,
-            serde_json::from_str(text).unwrap_or_default(),
-            text.to_owned(),
-            at,
-            secrets,
-        )
-    }
 
     #[tokio::test]
     async fn a_users_server_may_be_in_a_range_that_the_operator_added() {
@@ -992,132 +726,6 @@ mod tests {
             };
             assert_eq!(was_reached, is_reached, "{scheme}");
         }
-    }
-
-    #[test]
-    fn secrets_are_masked_wherever_a_reply_repeats_them() {
-        let secret = "an access token of the request";
-        let body = json!({ "error": { "message": format!("bad token {secret}") }, "list": [secret] });
-        let reply = reply_with(secret, 400, &body.to_string());
-        let expected = json!({ "error": { "message": "bad token ***" }, "list": ["***"] });
-        assert_eq!((&reply.body, reply.text.contains(secret)), (&expected, false));
-        assert_eq!(classify::message(&reply), "bad token ***");
-        assert_eq!(
-            classify::message(&reply_with(secret, 502, &format!("<p>{secret}"))),
-            "HTTP 502 Bad Gateway: <p>***"
-        );
-        assert!(!format!("{reply:?}").contains(secret));
-
-        let issued = json!({ "access_token": "a token that is new to us" }).to_string();
-        let reply = reply_with("", 200, &issued);
-        assert_eq!(reply.body, json!({ "access_token": "***" }));
-        assert_eq!(reply.read_secrets::<Tokens>().unwrap().access_token, "a token that is new to us");
-        let failure = reply.read_secrets::<u8>().unwrap_err();
-        assert!(failure.is_ambiguous() && !failure.message.contains("new to us"), "{failure}");
-        // Too short to be told from ordinary text.
-        assert_eq!(reply_with("ordinary", 400, "ordinary").text, "ordinary");
-    }
-
-    #[test]
-    fn a_5xx_says_nothing_of_content_or_tokens() {
-        let platform = crate::get("facebook").expect("a platform");
-        for code in [10, 190, 4] {
-            let body = json!({ "error": { "message": "m", "code": code, "error_subcode": 460 } }).to_string();
-            let refused = Reply::of(400, &[], &body).into_result(platform).unwrap_err();
-            assert!(!refused.is_ambiguous(), "{refused}");
-            let failed = Reply::of(500, &[], &body).into_result(platform).unwrap_err();
-            assert!(failed.is_ambiguous() && !failed.is_revoked() && !failed.code.is_permanent(), "{failed}");
-        }
-    }
-
-    #[test]
-    fn a_5xx_of_meta_that_names_an_invalid_parameter_is_a_refusal() {
-        for id in ["facebook", "instagram", "threads"] {
-            let platform = crate::get(id).expect("a platform");
-            let failure = |error: Value| {
-                let body = json!({ "error": error }).to_string();
-                Reply::of(500, &[], &body).into_result(platform).unwrap_err()
-            };
-            let message = "Param text must be at most 500 characters long";
-            let refused = failure(json!({ "message": message, "code": 100 }));
-            assert_eq!((refused.code, refused.is_ambiguous()), (ErrorCode::Rejected(400), false), "{id}");
-            assert!(refused.message.contains(message), "{refused}");
-            let transient = failure(json!({ "message": message, "code": 100, "is_transient": true }));
-            assert!(transient.is_ambiguous() && !transient.code.is_permanent(), "{id}: {transient}");
-        }
-    }
-
-    #[test]
-    fn a_403_that_no_adapter_knows_says_nothing_of_the_grant() {
-        for platform in crate::all() {
-            let failure = Reply::of(403, &[], r#"{"unknown":"words"}"#).into_result(platform).unwrap_err();
-            assert_ne!(failure.code, ErrorCode::TokenExpired, "{}: {failure}", platform.id);
-        }
-    }
-
-    #[test]
-    fn a_call_without_the_grant_says_nothing_of_it() {
-        for platform in crate::all() {
-            for (status, text, code) in [
-                (401, r#"{"error":"unconfirmed_email","message":"no"}"#, ErrorCode::Rejected(401)),
-                (401, "<Error>expired</Error>", ErrorCode::Upstream(502)),
-            ] {
-                let reply = Reply { has_grant: false, ..Reply::of(status, &[], text) };
-                let by_status = classify::by_status(&reply);
-                assert_eq!((by_status.code, by_status.is_ambiguous()), (code, false));
-                let failure = reply.into_result(platform).unwrap_err();
-                assert_ne!(failure.code, ErrorCode::TokenExpired, "{}: {failure}", platform.id);
-            }
-        }
-    }
-
-    #[test]
-    fn a_page_of_something_in_between_is_no_refusal() {
-        let page = "<!DOCTYPE html><html><head><title>Just a moment...</title></head></html>";
-        for platform in crate::all() {
-            for status in [400, 401, 402, 403, 404, 405, 406, 409, 410, 416, 422, 426, 451] {
-                let failure = Reply::of(status, &[], page).into_result(platform).unwrap_err();
-                assert_eq!(
-                    (failure.code, failure.is_ambiguous()),
-                    (ErrorCode::NetworkError, false),
-                    "{failure}"
-                );
-            }
-        }
-        let x = crate::get("x").unwrap();
-        let failure = Reply::of(403, &[], page).into_result(x).unwrap_err();
-        assert!(failure.message.ends_with("(403 Just a moment...)"), "{failure}");
-        let html = ("content-type", "text/html; charset=UTF-8");
-        for (headers, text, is_page) in [
-            (&[][..], "\u{feff}\r\n<!DOCTYPE html><html>", true),
-            (&[][..], "<!-- ray 8f --><!-- 2 -->\n<HTML>", true),
-            (&[html][..], "<?xml version=\"1.0\"?><!DOCTYPE html><html>", true),
-            (&[html][..], "Not Found", false),
-            (&[][..], r#"{"detail":"no"}"#, false),
-            (&[html][..], r#"{"detail":"no"}"#, false),
-            (&[html][..], "", false),
-            (&[("content-type", "application/xml")][..], "<?xml version=\"1.0\"?><Error>", false),
-            (&[][..], "<Error><Code>AccessDenied</Code></Error>", false),
-            (&[][..], "<!-- never closed", false),
-        ] {
-            let failure = Reply::of(404, headers, text).into_result(x).unwrap_err();
-            let expected = if is_page { ErrorCode::NetworkError } else { ErrorCode::Rejected(404) };
-            assert_eq!(failure.code, expected, "{text}");
-        }
-        for (status, code) in
-            [(408, ErrorCode::Upstream(504)), (413, ErrorCode::Rejected(413)), (429, ErrorCode::RateLimited)]
-        {
-            assert_eq!(Reply::of(status, &[], page).into_result(x).unwrap_err().code, code);
-        }
-    }
-
-    #[test]
-    fn a_list_is_not_an_object_without_members() {
-        for text in ["[]", "[[]]", "null", "", "7", "<html>"] {
-            let failure = Reply::of(200, &[], text).read::<Posts>().unwrap_err();
-            assert!(failure.is_ambiguous(), "{text}: {failure}");
-        }
-        assert!(Reply::of(200, &[], "{}").read::<Posts>().unwrap().posts.is_empty());
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(crate) async fn send(
     match reply.status.as_u16() {
         200..=299 => Ok(()),
         400 | 413 if reply.text.contains("EntityTooLarge") => {
-            let platform = cx.platform.name;
+            let platform = cx.platform.name();
             Err(Failure::rejected(413, format!("{name} with its {length} bytes is too large for {platform}")))
         }
         status => {

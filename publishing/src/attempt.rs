@@ -304,12 +304,12 @@ impl Engine {
                 None => {
                     let post = self.publication(attempt, entry, &ids).await;
                     let post = post.map_err(|error| self.interrupted(run, entry, error))?;
-                    self.publish(&cx, run, entry, &post).await?
+                    self.publish(account.platform, &cx, run, entry, &post).await?
                 }
             };
             if entry.container.position == 0 && status != TargetStatus::Published {
                 // Live from here on, with or without its address and the rest.
-                let url = address(&cx, &id).await;
+                let url = address(account.platform, &cx, &id).await;
                 let (url_found, left_out) = (url.as_ref().ok().cloned(), run.left_out.clone());
                 let end = End::Live { id: id.clone(), url: url_found, left_out };
                 status = self.settle_held(attempt, &end).await?.ok_or(Interrupt::Superseded)?;
@@ -334,7 +334,7 @@ impl Engine {
         if status == TargetStatus::Published && attempt.status == status && attempt.url.is_none() {
             let checkpoints = RowCheckpoints { engine: self, attempt, position: 0 };
             let id = ids.first().expect("a post has a main container");
-            match address(&account.session(&checkpoints), id).await {
+            match address(account.platform, &account.session(&checkpoints), id).await {
                 Ok(url) => publishing::store_url(&self.db, attempt.key, &url).await?,
                 Err(failure) => unknown_url = Some(failure),
             }
@@ -784,8 +784,8 @@ fn left(since: DateTime<Utc>, window: Duration, now: DateTime<Utc>) -> Option<Du
 }
 
 /// Returns the public address of a post, within [`URL_TIMEOUT`].
-async fn address(cx: &Session<'_>, id: &str) -> Result<String, Failure> {
-    let asked = tokio::time::timeout(URL_TIMEOUT, cx.platform.publisher.permalink(cx, id)).await;
+async fn address(platform: &Adapter, cx: &Session<'_>, id: &str) -> Result<String, Failure> {
+    let asked = tokio::time::timeout(URL_TIMEOUT, platform.publisher.permalink(cx, id)).await;
     asked.unwrap_or_else(|_| Err(Failure::network("the post's address did not arrive in time", false)))
 }
 

@@ -7,7 +7,7 @@
 use crate::{AccountSession, Engine, NoCheckpoints, RefreshError, RefusedGrant, Stop};
 use domain::{AccountId, ErrorCode, Failure, Owner};
 use futures::future::BoxFuture;
-use platforms::Session;
+use platforms::{Adapter, Session};
 use std::{sync::Arc, time::Duration};
 use store::accounts::grants;
 
@@ -30,7 +30,7 @@ pub async fn call_as<T>(
     owner: Owner,
     account: AccountId,
     limit: Duration,
-    call: impl for<'a> Fn(&'a Session<'a>) -> BoxFuture<'a, Result<T, Failure>>,
+    call: impl for<'a> Fn(&'static Adapter, &'a Session<'a>) -> BoxFuture<'a, Result<T, Failure>>,
 ) -> anyhow::Result<CallOutcome<T>> {
     let calling = async {
         let first = once(engine, owner, account, &call).await?;
@@ -63,7 +63,7 @@ async fn once<T>(
     engine: &Engine,
     owner: Owner,
     account: AccountId,
-    call: &impl for<'a> Fn(&'a Session<'a>) -> BoxFuture<'a, Result<T, Failure>>,
+    call: &impl for<'a> Fn(&'static Adapter, &'a Session<'a>) -> BoxFuture<'a, Result<T, Failure>>,
 ) -> anyhow::Result<CallOutcome<T>> {
     let Some(account) = grants::account(&engine.db, owner, account).await? else {
         let failure = Failure::revoked("the account is not connected any more");
@@ -76,6 +76,6 @@ async fn once<T>(
     };
     let session = account_session.session(&NoCheckpoints);
     // Such a call publishes nothing, however it ends.
-    let answer = call(&session).await.map_err(|failure| failure.certain());
+    let answer = call(account_session.platform, &session).await.map_err(|failure| failure.certain());
     Ok(CallOutcome { answer, version: Some(account.grant_version) })
 }

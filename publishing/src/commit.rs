@@ -27,16 +27,17 @@ impl Engine {
     /// Publishes one container, unless an earlier attempt did, and returns the platform's id of it.
     pub(crate) async fn publish(
         &self,
+        platform: &Adapter,
         cx: &Session<'_>,
         run: &Run,
         entry: &Entry,
         post: &PublishRequest,
     ) -> Result<String, Interrupt> {
-        let (attempt, platform) = (&run.attempt, cx.platform);
+        let attempt = &run.attempt;
         let (target, position, fence) = (attempt.key.target, entry.container.position, attempt.fence);
         let at = Checkpoint(entry.checkpoint.clone());
         if entry.commit_begun_at.is_some() {
-            match self.locate(cx, run, entry, post).await? {
+            match self.locate(platform, cx, run, entry, post).await? {
                 Some(id) => return Ok(self.capture(attempt, position, &id).await?),
                 None => publishing::clear_intent(&self.db, target, position, fence).await?,
             }
@@ -111,7 +112,7 @@ impl Engine {
                 Some(_) if failure.is_ambiguous() => {
                     let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
                     publishing::record_ambiguous(&self.db, target, position, begun, code).await?;
-                    let found = cx.locate(post, &at).await;
+                    let found = platform.locate(cx, post, &at).await;
                     if let Ok(Located::Live(found)) = found
                         && self.claim(attempt, entry, &found, false).await?
                     {

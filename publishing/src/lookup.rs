@@ -65,12 +65,12 @@ impl Engine {
         let ids: Vec<_> = attempt.entries.iter().map_while(|entry| entry.platform_id.clone()).collect();
         let checkpoints = RowCheckpoints { engine: self, attempt, position: entry.container.position };
         let cx = account.session(&checkpoints);
-        let publisher = account.platform.publisher;
+        let platform = account.platform;
         let at = Checkpoint(entry.checkpoint.clone());
-        let shown = |post: &_, begun| self.shown_at(&cx, &run, entry, post, begun) <= run.now();
+        let shown = |post: &_, begun| self.shown_at(platform, &run, entry, post, begun) <= run.now();
         let looked = match self.publication(attempt, entry, &ids).await {
             Ok(post) => match entry.commit_begun_at {
-                Some(begun) => match cx.locate(&post, &at).await {
+                Some(begun) => match platform.locate(&cx, &post, &at).await {
                     Ok(Located::Live(found))
                         if self.claim(attempt, entry, &found, shown(&post, begun)).await? =>
                     {
@@ -93,7 +93,7 @@ impl Engine {
                 },
                 // The next attempt ends the target.
                 None if attempt.barred.is_some() => Ok(None),
-                None => match publisher.prepare(&cx, &post, at).await {
+                None => match platform.publisher.prepare(&cx, &post, at).await {
                     Ok(Prepared::Ready(at)) => checkpoints.save(&at).await.map(|()| None),
                     Ok(Prepared::Processing { at, poll_after }) => {
                         checkpoints.save(&at).await.map(|()| Some(poll_after))
@@ -129,7 +129,7 @@ impl Engine {
                 (failure.retry_after.unwrap_or(jittered), failure)
             }
         };
-        match self.keep_processing(account.platform, &run, pause).await? {
+        match self.keep_processing(platform, &run, pause).await? {
             Some(pause) => Err(Error::Repeat { failure: busy, pause }),
             None => {
                 let last = (busy.code != ErrorCode::NetworkError).then_some(&busy);
@@ -143,16 +143,17 @@ impl Engine {
     // Model: Locate.
     pub(crate) async fn locate(
         &self,
+        platform: &Adapter,
         cx: &Session<'_>,
         run: &Run,
         entry: &Entry,
         post: &PublishRequest,
     ) -> Result<Option<String>, Interrupt> {
-        let (platform, at) = (cx.platform, Checkpoint(entry.checkpoint.clone()));
+        let at = Checkpoint(entry.checkpoint.clone());
         let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
         let Some(begun) = entry.commit_begun_at else { return Ok(None) };
-        let shown_at = self.shown_at(cx, run, entry, post, begun);
-        match cx.locate(post, &at).await {
+        let shown_at = self.shown_at(platform, run, entry, post, begun);
+        match platform.locate(cx, post, &at).await {
             Ok(Located::Live(found))
                 if self.claim(&run.attempt, entry, &found, shown_at <= run.now()).await? =>
             {
@@ -195,13 +196,13 @@ impl Engine {
     /// Returns from when on reads show what a call that was begun has published; nothing is published after that.
     fn shown_at(
         &self,
-        cx: &Session<'_>,
+        platform: &Adapter,
         run: &Run,
         entry: &Entry,
         post: &PublishRequest,
         begun: DateTime<Utc>,
     ) -> DateTime<Utc> {
-        let (platform, mode) = (cx.platform, run.attempt.key.owner.mode);
+        let mode = run.attempt.key.owner.mode;
         match (platform.limits.idempotency, entry.commit_ended_at) {
             (Idempotency::Idempotent, _) => begun,
             (Idempotency::MayDuplicate { .. }, Some(ended)) => ended + self.read_lag(platform, mode),
@@ -262,7 +263,7 @@ impl Engine {
         let checkpoints = RowCheckpoints { engine: self, attempt, position: entry.container.position };
         let cx = account.session(&checkpoints);
         let Ok(post) = self.publication(attempt, entry, &ids).await else { return Ok(None) };
-        let pause = match self.locate(&cx, &run, entry, &post).await {
+        let pause = match self.locate(account.platform, &cx, &run, entry, &post).await {
             Ok(Some(id)) => {
                 self.capture(attempt, entry.container.position, &id).await?;
                 // Settling finds it live; what was to follow it is not published.

@@ -17,7 +17,8 @@ use store::{
 
 /// Owner of what a [`Session`] borrows.
 pub struct AccountSession<'a> {
-    pub(crate) platform: &'static Adapter,
+    /// The account's platform.
+    pub platform: &'static Adapter,
     pub(crate) grant: Grant,
     account: Account,
     app: Option<App>,

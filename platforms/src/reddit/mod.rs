@@ -548,12 +548,12 @@ impl Usage for Reddit {
 
 /// Adds a user agent in Reddit's form: Reddit rejects those of HTTP libraries.
 fn named(cx: &Session<'_>, call: Call) -> Call {
-    call.header("user-agent", agent(cx))
+    call.header("user-agent", agent(&cx.account.username))
 }
 
 /// Returns the user agent: <https://github.com/reddit-archive/reddit/wiki/API>.
-fn agent(cx: &Session<'_>) -> String {
-    let (version, user) = (env!("CARGO_PKG_VERSION"), &cx.account.username);
+fn agent(user: &str) -> String {
+    let version = env!("CARGO_PKG_VERSION");
     match is_name(user) {
         true => format!("web:fanfare:v{version} (by /u/{user})"),
         false => format!("web:fanfare:v{version}"),

@@ -441,7 +441,7 @@ impl Publisher for TikTok {
     // and `locate` queries the upload's publish id.
     async fn prepare(&self, cx: &Session<'_>, post: &PublishRequest, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
-        if let Some((_, message)) = cx.platform.uncovered(&post.settings, &cx.grant.scopes) {
+        if let Some((_, message)) = ADAPTER.uncovered(&post.settings, &cx.grant.scopes) {
             return Err(Failure::rejected(403, format!("TikTok {message}")));
         }
         let settings: Settings = post.settings()?;

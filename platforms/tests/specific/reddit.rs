@@ -802,7 +802,7 @@ async fn a_lost_crosspost_is_found_or_told_and_never_repeated() {
         let keep = Kept::default();
         let now = crate::fixtures::clock();
         let first = PublishRequest { commit_begun_at: Some(now), ..post.clone() };
-        let located = actor.session(&keep).locate(&first, &at).await.on(word);
+        let located = actor.platform.locate(&actor.session(&keep), &first, &at).await.on(word);
         assert!(matches!(located, Located::Processing { .. }), "{word}: {located:?}");
         let (located, notes, _) = followed(&actor, &post, keep.last().expect("a checkpoint")).await;
         let Located::Live(found) = located else { panic!("{located:?}") };
@@ -814,7 +814,7 @@ async fn a_lost_crosspost_is_found_or_told_and_never_repeated() {
     arm(&world, "drop").await;
     let keep = Kept::default();
     let first = PublishRequest { commit_begun_at: Some(crate::fixtures::clock()), ..post.clone() };
-    actor.session(&keep).locate(&first, &at).await.on("dropped");
+    actor.platform.locate(&actor.session(&keep), &first, &at).await.on("dropped");
     let mut at = keep.last().expect("a checkpoint");
     at.0["crossposts"][0]["begun_at"] = json!(crate::fixtures::clock() - chrono::TimeDelta::minutes(3));
     let (located, notes, at) = followed(&actor, &post, at).await;
@@ -839,7 +839,7 @@ async fn a_worker_whose_clock_is_ahead_crossposts_once() {
     let begun_at = Some((actor.now)());
     let keep = Kept::default();
     let post = PublishRequest { commit_begun_at: begun_at, ..post };
-    let located = actor.session(&keep).locate(&post, &at).await.on("locate");
+    let located = actor.platform.locate(&actor.session(&keep), &post, &at).await.on("locate");
     let Located::Live(found) = located else { panic!("{located:?}") };
     assert_eq!(crossposted(&actor, found.id()).await, ["pics", "news"]);
     assert_eq!(keep.notes().len(), 2, "{:?}", keep.notes());
@@ -879,7 +879,7 @@ async fn a_throttled_crosspost_waits() {
     let keep = Kept::default();
     actor.set(&json!({ "limits": { "reddit.posts": 0 } })).await;
     let first = PublishRequest { commit_begun_at: Some(crate::fixtures::clock()), ..post.clone() };
-    let located = actor.session(&keep).locate(&first, &at).await.on("throttled");
+    let located = actor.platform.locate(&actor.session(&keep), &first, &at).await.on("throttled");
     let Located::Processing { poll_after } = located else { panic!("{located:?}") };
     assert!(
         poll_after > Duration::from_secs(500) && poll_after <= Duration::from_secs(600),
@@ -892,7 +892,7 @@ async fn a_throttled_crosspost_waits() {
         ..post.clone()
     };
     let told = Kept::default();
-    let located = actor.session(&told).locate(&late, &at).await.on("too late");
+    let located = actor.platform.locate(&actor.session(&told), &late, &at).await.on("too late");
     assert!(matches!(located, Located::Live(_)) && told.notes().len() == 2, "{located:?} {:?}", told.notes());
     actor.set(&json!({ "limits": { "reddit.posts": 300 } })).await;
     let (located, ..) = followed(&actor, &post, keep.last().expect("a checkpoint")).await;

@@ -44,7 +44,6 @@ const LONG_FILES: &[(&str, usize)] = &[
     ("platforms/src/instagram.rs", 1200),
     ("platforms/src/linkedin/mod.rs", 1250),
     ("platforms/src/pinterest.rs", 1200),
-    ("platforms/src/session.rs", 1150),
     ("platforms/src/x/mod.rs", 1300),
     ("platforms/tests/agreement/samples.rs", 1000),
     ("platforms/tests/behavior.rs", 1350),
