@@ -353,7 +353,7 @@ fn no_module_is_in_a_circle() {
 fn dependencies_are_found() {
     let path = |path: &str| path.split("::").map(str::to_owned).collect::<Path>();
     let code = [
-        ("", "mod a; mod b; pub use b::Thing; pub use d::*;"),
+        ("", "mod a; mod b; pub use b::Thing; pub use d::*; fn f() -> &'static Globbed {}"),
         ("a", "use crate::{self as root, Thing as Other}; fn f() { Other::new(); root::c::d::g(); }"),
         ("b", "#[cfg(test)] mod tests { use crate::a; } #[cfg(test)] use crate::a; fn f() {}"),
         ("c", "fn f() { d::g(); $crate::a::f() } pub(in crate::a) struct S;"),

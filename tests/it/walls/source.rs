@@ -83,9 +83,11 @@ pub(super) fn word(text: &str) -> &str {
     &text[..text.bytes().position(|byte| !is_word(byte)).unwrap_or(text.len())]
 }
 
-/// Returns the places at which a keyword stands with a space after it.
+/// Returns the places at which a keyword stands with a space after it. The lifetime `'static` is none.
 pub(super) fn keywords<'a>(code: &'a str, keyword: &'a str) -> impl Iterator<Item = usize> + 'a {
-    let is_start = move |at: usize| at == 0 || !is_word(code.as_bytes()[at - 1]);
+    let is_start = move |at: usize| {
+        code[..at].bytes().next_back().is_none_or(|before| !is_word(before) && before != b'\'')
+    };
     let places = code.match_indices(keyword).map(|(at, _)| at);
     places.filter(move |at| is_start(*at) && code[at + keyword.len()..].starts_with(' '))
 }
