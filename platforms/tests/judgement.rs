@@ -26,13 +26,12 @@ const CRATES: [(&str, &str); 18] = [
 ];
 
 /// Items of `domain` and `egress` that the sandbox uses.
-const ITEMS: [(&str, &str); 12] = [
+const ITEMS: [(&str, &str); 11] = [
     ("domain::AccountProfile", "what the sandbox tells of its accounts"),
     ("domain::App", "credentials of the sandbox's apps"),
     ("domain::AppAccess", "what these apps may have"),
     ("domain::Grant", "tokens of the sandbox's accounts"),
     ("domain::Identity", "what the sandbox tells of its accounts"),
-    ("domain::ORGS", "the address of an organization's sandbox"),
     ("domain::appearance", "how the sandbox's pages show what was published; no request is judged by it"),
     ("domain::ip_ranges", "the addresses that the sandbox may fetch from"),
     ("domain::json", "words for the types of JSON"),

@@ -2,7 +2,6 @@
 
 use super::{
     Transaction,
-    simulator::Simulator,
     store::{Record, Store},
 };
 use crate::Identity;
@@ -85,23 +84,11 @@ impl Record for AccountId {
     }
 }
 
-/// Returns the account of this name, creating it when there is none.
-///
-/// # Errors
-///
-/// The platform's rule that the name breaks.
-pub(crate) fn get_or_create(
-    tx: &mut Transaction,
-    simulator: &dyn Simulator,
-    username: &str,
-) -> Result<Account, String> {
-    let username = simulator.validate_username(username)?;
-    if let Some(account) = by_username(tx.store, simulator.id(), &username) {
-        return Ok(account);
-    }
+/// Creates an account that the platform has given this id.
+pub(crate) fn create(tx: &mut Transaction, platform: &str, id: String, username: String) -> Account {
     let account = Account {
-        platform: simulator.id().to_owned(),
-        id: simulator.account_id(&username),
+        platform: platform.to_owned(),
+        id,
         username,
         created_at: tx.now,
         era: 0,
@@ -114,7 +101,7 @@ pub(crate) fn get_or_create(
         id: account.id.clone(),
         username: account.username.clone(),
     });
-    Ok(account)
+    account
 }
 
 /// Returns the account of this name, ignoring case.

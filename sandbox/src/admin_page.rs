@@ -4,7 +4,7 @@
 
 use super::{
     Sandbox,
-    control::{apply, problem, with_account},
+    actions::{apply, problem, with_account},
     fault::{self, Armed},
 };
 use poem::{

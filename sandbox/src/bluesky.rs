@@ -5,6 +5,7 @@
 //! (`plc.directory`) and the hosts of its accounts' handles. XRPC is answered on any host that is not another
 //! platform's, because an account may have a server of its own, which the directory names.
 
+mod blobs;
 mod lexicon;
 mod repo;
 mod session;
@@ -180,7 +181,7 @@ fn route(tx: &mut Transaction, request: &Request) -> Outcome {
                 "did": SERVICE_DID,
                 "availableUserDomains": [".bsky.social"],
                 "inviteCodeRequired": false,
-                "blobUploadLimit": repo::BLOB_BYTES,
+                "blobUploadLimit": blobs::BLOB_BYTES,
             }),
         )),
         ("GET", "com.atproto.identity.resolveHandle") => {
@@ -190,8 +191,8 @@ fn route(tx: &mut Transaction, request: &Request) -> Outcome {
             Ok(Response::json(200, &json!({ "did": account.id })))
         }
         ("GET", "com.atproto.repo.describeRepo") => repo::describe(tx, request),
-        ("POST", "com.atproto.repo.uploadBlob") => repo::upload(tx, request),
-        ("GET", "com.atproto.sync.getBlob") => repo::blob(tx, request),
+        ("POST", "com.atproto.repo.uploadBlob") => blobs::upload(tx, request),
+        ("GET", "com.atproto.sync.getBlob") => blobs::blob(tx, request),
         ("POST", "com.atproto.repo.createRecord") => repo::create(tx, request),
         ("POST", "com.atproto.repo.putRecord") => repo::put(tx, request),
         ("POST", "com.atproto.repo.deleteRecord") => repo::delete(tx, request),
@@ -228,7 +229,7 @@ fn site(tx: &Transaction, request: &Request) -> Option<Response> {
             None => Response::bytes(404, "text/plain; charset=utf-8", "User not found".into()).because(State),
         }),
         ("cdn.bsky.app", ["img", _, "plain", did, name]) => {
-            Some(repo::picture(tx, did, name.split('@').next().unwrap_or_default()))
+            Some(blobs::picture(tx, did, name.split('@').next().unwrap_or_default()))
         }
         ("bsky.app", ["profile", actor]) => {
             Some(shown(actor_account(tx, actor).map(|account| page::account(tx, &Bluesky, &account))))
@@ -272,7 +273,7 @@ fn post_view(tx: &Transaction, post: &repo::Stored) -> PostView {
     for (blob, alt) in blobs {
         if let Some(cid) = blob["ref"]["$link"].as_str() {
             pictures.push(MediaView {
-                files: repo::files(tx, &post.did, cid),
+                files: blobs::files(tx, &post.did, cid),
                 mime: blob["mimeType"].as_str().unwrap_or_default().to_owned(),
                 alt: alt.as_str().unwrap_or_default().to_owned(),
             });

@@ -1,12 +1,11 @@
 //! Routes of the sandbox's own control API, and the choice of the platform for all other requests.
 
 use super::{
-    SIMULATORS, Sandbox, Transaction, account,
-    account::Account,
+    SIMULATORS, Sandbox, account,
+    actions::{apply, internal, problem, with_account},
     admin_page, assets, find,
     hold::{Phase, Spec},
     journal, page, pipeline,
-    settings::Settings,
     simulator::Simulator,
 };
 use poem::{
@@ -51,14 +50,6 @@ fn protect(mut response: Response) -> Response {
             .or_insert(HeaderValue::from_static(page::POLICY));
     }
     response
-}
-
-pub(super) fn internal(error: anyhow::Error) -> poem::Error {
-    poem::Error::from_string(format!("{error:#}"), StatusCode::INTERNAL_SERVER_ERROR)
-}
-
-pub(super) fn problem(status: StatusCode, detail: impl Into<String>) -> Response {
-    Json(json!({ "error": detail.into() })).with_status(status).into_response()
 }
 
 #[derive(Deserialize)]
@@ -143,24 +134,6 @@ async fn revoke(Data(sandbox): Data<&Sandbox>, at: Path<(String, String)>) -> Re
     with_account(sandbox, &at.0, |simulator, tx, account| simulator.grants().revoke(tx, account))
 }
 
-pub(super) fn with_account(
-    sandbox: &Sandbox,
-    (platform, username): &(String, String),
-    work: impl FnOnce(&'static dyn Simulator, &mut Transaction, &mut Account),
-) -> Result<Response> {
-    let done = sandbox.transaction(|tx| {
-        let simulator = find(platform)?;
-        let username = simulator.validate_username(username).ok()?;
-        let mut account = account::by_username(tx.store, platform, &username)?;
-        work(simulator, tx, &mut account);
-        Some(())
-    });
-    Ok(match done.map_err(internal)? {
-        Some(()) => StatusCode::NO_CONTENT.into_response(),
-        None => problem(StatusCode::NOT_FOUND, "no such account"),
-    })
-}
-
 #[handler]
 async fn add_hold(Data(sandbox): Data<&Sandbox>, spec: Json<Spec>) -> Response {
     let id = sandbox.0.holds.add(spec.0);
@@ -211,21 +184,6 @@ async fn change(Data(sandbox): Data<&Sandbox>, changes: Json<Map<String, Value>>
         Ok(settings) => Json(settings).into_response(),
         Err(error) => problem(StatusCode::BAD_REQUEST, error.to_string()),
     })
-}
-
-/// Applies changes to single settings.
-pub(super) fn apply(sandbox: &Sandbox, changes: Map<String, Value>) -> Result<serde_json::Result<Settings>> {
-    let changed = sandbox.transaction(|tx| {
-        let mut all = serde_json::to_value(&*tx.settings)?;
-        for (name, value) in changes {
-            all[name] = value;
-        }
-        *tx.settings = serde_json::from_value(all)?;
-        let settings = tx.settings.clone();
-        tx.store.put(&settings);
-        Ok::<_, serde_json::Error>(settings)
-    });
-    changed.map_err(internal)
 }
 
 #[handler]

@@ -13,6 +13,7 @@
 
 mod feed;
 mod media;
+mod post;
 
 use super::{
     Transaction,

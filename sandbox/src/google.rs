@@ -10,7 +10,7 @@ use super::{
     account::{self, Account},
     exchange::{BodyMode, Outcome, Request, Response},
     page,
-    simulator::{Grants, Simulator},
+    simulator::{Grants, Simulator, get_or_create_account},
     store::Record,
     tokens::random,
 };
@@ -199,7 +199,7 @@ fn decide(tx: &mut Transaction, request: &Request, simulator: &dyn Simulator) ->
         return Ok(authorization.back(&[("error", "access_denied")]));
     }
     let username = request.field("username").unwrap_or_default().trim().trim_start_matches('@');
-    let account = account::get_or_create(tx, simulator, username)
+    let account = get_or_create_account(tx, simulator, username)
         .map_err(|error| Response::page(400, page::notice("No such account", &error)))?;
     let code = format!("4/0A{}", random());
     tx.store.put(&Code {

@@ -18,7 +18,7 @@ use super::{
     google, page,
     rate_limit::RateLimit,
     routes::routes,
-    simulator::{Grants, MediaView, PostView, Simulator},
+    simulator::{Grants, MediaView, PostView, Simulator, get_or_create_account},
 };
 use crate::Identity;
 use crate::exchange::Cause::{self, Protocol, State};
@@ -408,7 +408,7 @@ fn locations(tx: &mut Transaction, request: &Request, caller: &Account, account:
     let first = caller.username.strip_suffix(SECOND_SUFFIX).unwrap_or(&caller.username).to_owned();
     let mut all = Vec::new();
     for name in [first.clone(), format!("{first}{SECOND_SUFFIX}")] {
-        if let Ok(found) = account::get_or_create(tx, &GoogleBusiness, &name) {
+        if let Ok(found) = get_or_create_account(tx, &GoogleBusiness, &name) {
             all.push(select_fields(location(&found), &mask));
         }
     }

@@ -14,7 +14,7 @@ use super::{
     exchange::{Outcome, Request, Response},
     page,
     rate_limit::{Quota, RateLimit},
-    simulator::{Grants, Simulator},
+    simulator::{Grants, Simulator, get_or_create_account},
     store::Record,
     tokens::CLIENT_SECRET,
 };
@@ -557,7 +557,7 @@ impl Login {
             // Several names, separated by commas, are the Pages that were granted.
             let mut pages = Vec::new();
             for name in field("username").split(',') {
-                let account = account::get_or_create(tx, self.simulator, name.trim().trim_start_matches('@'))
+                let account = get_or_create_account(tx, self.simulator, name.trim().trim_start_matches('@'))
                     .map_err(|error| Response::page(400, page::notice("No such account", &error)))?;
                 if account.username.starts_with(STRANGER) && !tx.settings.is_approved() {
                     return refuse(self.no_role);

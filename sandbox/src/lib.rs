@@ -49,6 +49,7 @@
 
 mod access;
 mod account;
+mod actions;
 mod admin_page;
 mod assets;
 mod bluesky;
@@ -60,6 +61,7 @@ mod fake_metrics;
 mod fault;
 mod fetch;
 mod files;
+mod gate;
 mod google;
 mod google_business;
 mod graph;
@@ -94,15 +96,15 @@ pub use recorded::Recorded;
 pub use server::serve;
 pub use settings::{AppStatus, Settings};
 
-use access::{AccessControl, Orgs};
 use anyhow::{Context, Result, anyhow};
 use chrono::{DateTime, Utc};
 use domain::{App, AppAccess, Grant, Identity};
 use files::Files;
+use gate::{AccessControl, Orgs};
 use hold::Holds;
 use poem::Endpoint;
 use rate_limit::{Quota, RateLimit, RateWindows};
-use simulator::Simulator;
+use simulator::{Simulator, get_or_create_account};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
@@ -271,7 +273,7 @@ impl Sandbox {
     fn connect_at(&self, platform: &str, username: &str, server: Option<String>) -> Result<Connected> {
         let simulator = find(platform).ok_or_else(|| anyhow!("the sandbox does not speak {platform}"))?;
         self.transaction(|tx| {
-            let mut account = account::get_or_create(tx, simulator, username).map_err(anyhow::Error::msg)?;
+            let mut account = get_or_create_account(tx, simulator, username).map_err(anyhow::Error::msg)?;
             if server.is_some() {
                 account.server = server;
                 tx.store.put(&account);

@@ -4,9 +4,10 @@
 //! and 6: <https://www.rfc-editor.org/rfc/rfc6749>
 
 use super::{
-    Transaction, account,
+    Transaction,
     exchange::{Outcome, Request, Response},
     page,
+    simulator::get_or_create_account,
     tokens::{CLIENT_SECRET, Consent, Issued, TokenPolicy},
 };
 
@@ -68,7 +69,7 @@ impl Login {
         }
         if field("decision") == "allow" {
             let username = field("username").trim().trim_start_matches('@');
-            let account = account::get_or_create(tx, self.tokens.simulator, username)
+            let account = get_or_create_account(tx, self.tokens.simulator, username)
                 .map_err(|error| Response::page(400, page::notice("No such account", &error)))?;
             let consent = Consent {
                 user: account.id,

@@ -9,6 +9,7 @@
 //! an account begins without a board.
 
 mod access;
+mod board;
 mod boards;
 mod media;
 mod pins;
@@ -217,7 +218,7 @@ fn site(tx: &mut Transaction, request: &Request, segments: &[&str]) -> Response 
 fn post_view(tx: &Transaction, pin: &pins::Pin) -> PostView {
     let mut notes = vec![format!(
         "On the board {}",
-        boards::get(tx, &pin.board).map_or_else(|| pin.board.clone(), |board| board.name)
+        board::get(tx, &pin.board).map_or_else(|| pin.board.clone(), |board| board.name)
     )];
     notes
         .extend((pin.realm == Realm::Sandbox).then(|| "In the API sandbox, visible to its owner".to_owned()));
@@ -302,7 +303,7 @@ fn me(tx: &mut Transaction, request: &Request, account: &Account) -> Outcome {
         "about": "",
         "follower_count": 12,
         "following_count": 3,
-        "board_count": boards::of(tx, &account.id, realm).len(),
+        "board_count": board::of(tx, &account.id, realm).len(),
         "pin_count": pins::by(tx, &account.id).filter(|pin| pin.realm == realm).count(),
         "monthly_views": 163,
     });
@@ -332,7 +333,7 @@ fn admit(
     let now = tx.now;
     tx.quota = Some(tx.spend(rule, &account.id, 1).map_err(|spent| throttled(spent, now))?);
     if realm == Realm::Production {
-        boards::ensure_first(tx, &account);
+        board::ensure_first(tx, &account);
     }
     Ok(account)
 }

@@ -6,7 +6,7 @@
 
 use super::{
     Transaction,
-    account::Account,
+    account::{self, Account},
     exchange::{BodyMode, Request, Response},
     fault::{self, Fault, Kind},
 };
@@ -82,6 +82,23 @@ pub(crate) trait Simulator: Send + Sync {
             _ => Response::silence(fault),
         }
     }
+}
+
+/// Returns the platform's account of this name, creating it when there is none.
+///
+/// # Errors
+///
+/// The platform's rule that the name breaks.
+pub(crate) fn get_or_create_account(
+    tx: &mut Transaction,
+    simulator: &dyn Simulator,
+    username: &str,
+) -> Result<Account, String> {
+    let username = simulator.validate_username(username)?;
+    if let Some(account) = account::by_username(tx.store, simulator.id(), &username) {
+        return Ok(account);
+    }
+    Ok(account::create(tx, simulator.id(), simulator.account_id(&username), username))
 }
 
 /// The grants of one platform's accounts.

@@ -10,6 +10,8 @@
 mod captions;
 mod comments;
 mod playlists;
+mod related;
+mod video;
 mod videos;
 
 use super::{
@@ -161,7 +163,7 @@ impl Simulator for YouTube {
 
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
         let mut views = Vec::new();
-        for video in videos::by(tx, &account.id).rev() {
+        for video in video::by(tx, &account.id).rev() {
             views.extend(comments::under(tx, &video.id).map(|comment| comment.post_view()));
             views.push(post_view(tx, &video));
         }
@@ -219,7 +221,7 @@ fn site(tx: &Transaction, request: &Request) -> Option<Response> {
     let segments = request.segments();
     let id = match (request.host.as_str(), segments.as_slice()) {
         ("i.ytimg.com" | "yt3.ggpht.com", _) => {
-            let video = segments.get(1).and_then(|id| videos::get(tx, id));
+            let video = segments.get(1).and_then(|id| video::get(tx, id));
             let picture = video.and_then(|video| tx.files.read(&video.thumbnail?));
             return Some(match picture {
                 Some(bytes) => Response { is_page: true, ..Response::bytes(200, "image/jpeg", bytes) },
@@ -239,7 +241,7 @@ fn site(tx: &Transaction, request: &Request) -> Option<Response> {
         },
         _ => return None,
     };
-    let shown = id.and_then(|id| videos::get(tx, &id)).and_then(|video| {
+    let shown = id.and_then(|id| video::get(tx, &id)).and_then(|video| {
         let owner = account::by_id(tx.store, ID, &video.channel)?;
         Some(page::post(tx, &YouTube, &owner, &post_view(tx, &video)))
     });
@@ -251,7 +253,7 @@ fn channel_page(tx: &Transaction, account: Option<Account>) -> Response {
     page::serve(shown)
 }
 
-fn post_view(tx: &Transaction, video: &videos::Video) -> PostView {
+fn post_view(tx: &Transaction, video: &video::Video) -> PostView {
     let mut notes = vec![format!("Title: {}", video.title()), format!("Visible: {}", video.privacy())];
     notes.extend(video.notes());
     notes.extend(playlists::containing(tx, &video.id).map(|title| format!("In the playlist {title}")));
@@ -527,7 +529,7 @@ fn channel(tx: &Transaction, account: &Account, caller: &Account) -> Value {
             "viewCount": "0",
             "subscriberCount": "0",
             "hiddenSubscriberCount": false,
-            "videoCount": videos::by(tx, &account.id).count().to_string(),
+            "videoCount": video::by(tx, &account.id).count().to_string(),
         },
         "status": {
             "privacyStatus": "public",

@@ -4,28 +4,26 @@
 //! client can compute them; commits have an id but no Merkle tree.
 
 use super::{
-    Account, Bluesky, Outcome, Request, Response, actor_account, document, input,
+    Account, Bluesky, Outcome, Request, Response, actor_account,
+    blobs::Blob,
+    document, input,
     lexicon::{self, BlobRef},
-    member, metered, refusal, required,
+    member, refusal, required,
     session::admit,
     throttled, video,
 };
-use crate::exchange::Cause::{self, Content, Protocol, State};
-use crate::{Transaction, fault, files::Upload, rate_limit::RateLimit, simulator::Simulator, store::Record};
+use crate::exchange::Cause::{self, Protocol, State};
+use crate::{Transaction, fault, rate_limit::RateLimit, simulator::Simulator, store::Record};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// The largest blob that a server takes.
-pub(super) const BLOB_BYTES: u64 = 52_428_800;
+use std::collections::BTreeSet;
 
 /// The collection of posts.
 pub(super) const POSTS: &str = "app.bsky.feed.post";
 
 const POINTS_HOUR: RateLimit = RateLimit { name: "bluesky.points_hour", limit: 5_000, seconds: 3_600 };
 const POINTS_DAY: RateLimit = RateLimit { name: "bluesky.points_day", limit: 35_000, seconds: 86_400 };
-const BLOBS_DAY: RateLimit = RateLimit { name: "bluesky.blobs_day", limit: 1_000, seconds: 86_400 };
 
 /// A stored record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -73,36 +71,6 @@ impl Record for Head {
     }
 }
 
-/// An uploaded blob.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Blob {
-    pub(super) did: String,
-    pub(super) cid: String,
-    /// Content type.
-    pub(super) mime: String,
-    /// Size in bytes.
-    pub(super) size: u64,
-    /// Ids of the files that hold its bytes, in order.
-    pub(super) files: Vec<String>,
-    /// Job that has to finish before the blob exists.
-    pub(super) job: Option<String>,
-}
-
-impl Record for Blob {
-    const TABLE: &'static str = "bluesky.blob";
-
-    fn key(&self) -> String {
-        format!("{}/{}", self.did, self.cid)
-    }
-}
-
-impl Blob {
-    /// Returns the reference that records use.
-    pub(super) fn reference(&self) -> Value {
-        json!({ "$type": "blob", "ref": { "$link": self.cid }, "mimeType": self.mime, "size": self.size })
-    }
-}
-
 /// Returns the number of records that reply to, quote, like or repost a record.
 pub(super) fn count_links(tx: &Transaction, kind: &str, uri: &str) -> u64 {
     tx.store.linked_keys(&format!("bluesky.{kind}"), uri).count() as u64
@@ -123,11 +91,6 @@ pub(super) fn at(tx: &Transaction, uri: &str) -> Option<Stored> {
     let (authority, rest) = uri.strip_prefix("at://")?.split_once('/')?;
     let account = actor_account(tx, authority)?;
     tx.store.get(&format!("{}/{rest}", account.id))
-}
-
-/// Returns the files that a blob is made of.
-pub(super) fn files(tx: &Transaction, did: &str, cid: &str) -> Vec<String> {
-    tx.store.get::<Blob>(&format!("{did}/{cid}")).map(|blob| blob.files).unwrap_or_default()
 }
 
 /// One write of a commit.
@@ -591,62 +554,6 @@ pub(super) fn describe(tx: &mut Transaction, request: &Request) -> Outcome {
     ))
 }
 
-/// `uploadBlob`. The detected content type takes precedence over the declared one.
-pub(super) fn upload(tx: &mut Transaction, request: &Request) -> Outcome {
-    let account = admit(tx, request)?;
-    let upload = request.upload.as_ref().expect("the body of this method is an upload");
-    if upload.size_bytes > BLOB_BYTES {
-        tx.files.discard(&upload.id);
-        return Err(refusal(Content("file_too_large"), 413, "PayloadTooLarge", "request entity too large"));
-    }
-    let quota = tx.spend(BLOBS_DAY, &account.id, 1).map_err(|quota| throttled(tx, quota))?;
-    let blob = keep(tx, &account.id, upload);
-    Ok(metered(Response::json(200, &json!({ "blob": blob.reference() })), quota))
-}
-
-fn keep(tx: &mut Transaction, did: &str, upload: &Upload) -> Blob {
-    let declared = upload.declared.clone().unwrap_or_else(|| "application/octet-stream".into());
-    let blob = Blob {
-        did: did.to_owned(),
-        cid: lexicon::raw_cid(&hex::decode(&upload.sha256).expect("a digest is hex")),
-        mime: upload.mime.clone().unwrap_or(declared),
-        size: upload.size_bytes,
-        files: vec![upload.id.clone()],
-        job: None,
-    };
-    tx.store.put(&blob);
-    blob
-}
-
-/// `com.atproto.sync.getBlob`.
-pub(super) fn blob(tx: &mut Transaction, request: &Request) -> Outcome {
-    let (did, cid) = (required(request, "did")?, required(request, "cid")?);
-    let response = picture(tx, did, cid);
-    if response.status.is_success() {
-        return Ok(Response { is_page: false, ..response });
-    }
-    Err(refusal(State, 400, "BlobNotFound", "Blob not found"))
-}
-
-/// Returns the bytes of a blob.
-pub(super) fn picture(tx: &Transaction, did: &str, cid: &str) -> Response {
-    let mut bytes = Vec::new();
-    for file in files(tx, did, cid) {
-        match tx.files.read(&file) {
-            Some(piece) => bytes.extend_from_slice(&piece),
-            None => bytes.clear(),
-        }
-    }
-    if bytes.is_empty() {
-        return Response { is_page: true, ..Response::empty(404) }.because(State);
-    }
-    let mime = infer::get(&bytes).map_or("application/octet-stream", |kind| kind.mime_type());
-    let response = Response::bytes(200, mime, bytes.into())
-        .with("x-content-type-options", "nosniff")
-        .with("content-security-policy", "default-src 'none'; sandbox");
-    Response { is_page: true, ..response }
-}
-
 fn found(tx: &Transaction, repo: &str) -> Result<Account, Response> {
     actor_account(tx, repo)
         .ok_or_else(|| refusal(State, 400, "InvalidRequest", &format!("Could not find repo: {repo}")))
@@ -659,9 +566,4 @@ pub(super) fn limit(request: &Request, default: usize) -> Result<usize, Response
         Some(Ok(max @ 1..=100)) => Ok(max),
         Some(_) => Err(refusal(State, 400, "InvalidRequest", "Error: limit must be between 1 and 100")),
     }
-}
-
-/// Stores the parts of an upload as one blob.
-pub(super) fn joined(parts: &BTreeMap<u32, Upload>) -> Vec<String> {
-    parts.values().map(|part| part.id.clone()).collect()
 }

@@ -5,8 +5,8 @@
 //! parts of a fixed size that may be sent again.
 
 use super::{
-    Account, ID, Outcome, Request, Response, Transaction, account, actor_account, input, lexicon, refusal,
-    repo, required, session::admit_service,
+    Account, ID, Outcome, Request, Response, Transaction, account, actor_account, blobs, input, lexicon,
+    refusal, required, session::admit_service,
 };
 use crate::exchange::Cause::{Content, Protocol, State};
 use crate::{
@@ -129,7 +129,7 @@ impl Job {
         let mut status = json!({ "jobId": self.id, "did": self.did, "state": state });
         match state {
             "JOB_STATE_COMPLETED" => {
-                let blob = tx.store.get::<repo::Blob>(&format!("{}/{}", self.did, self.cid));
+                let blob = tx.store.get::<blobs::Blob>(&format!("{}/{}", self.did, self.cid));
                 status["blob"] = blob.map_or(Value::Null, |blob| blob.reference());
                 status["message"] = json!("Video processed successfully");
             }
@@ -325,7 +325,7 @@ pub(super) fn finish(tx: &mut Transaction, request: &Request) -> Outcome {
                 hash.update(bytes.ok_or_else(|| refusal(State, 400, "UploadFailed", "a part was not kept"))?);
             }
             let first = parts.parts.values().next().expect("at least one part").clone();
-            let files = repo::joined(&parts.parts);
+            let files = blobs::joined(&parts.parts);
             let name = parts.name.clone().unwrap_or_default();
             let (job, _) = begin(tx, &account, &hash.finalize(), &first, files, parts.size_bytes, &name);
             if parts.size_bytes > MAX_KEPT_BYTES {
@@ -404,7 +404,7 @@ fn begin(
     };
     tx.store.put(&job);
     // The service's output is always an MP4.
-    tx.store.put(&repo::Blob {
+    tx.store.put(&blobs::Blob {
         did: account.id.clone(),
         cid,
         mime: "video/mp4".into(),

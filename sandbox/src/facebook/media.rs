@@ -8,9 +8,8 @@
 //! processed after publishing, for a time that depends on the clock only.
 
 use super::{
-    Account, DAY, Facebook, ID, Outcome, RateLimit, Request, Response, Transaction, account,
-    feed::{self, Kind, Post, Visibility},
-    graph,
+    Account, DAY, Facebook, ID, Outcome, RateLimit, Request, Response, Transaction, account, graph,
+    post::{Kind, Post, Visibility, add, audience},
 };
 use crate::exchange::Cause::{Content, Protocol, State};
 use crate::{
@@ -326,7 +325,7 @@ pub(super) fn photo(tx: &mut Transaction, request: &Request, me: &Account) -> Ou
     if !is_published || graph::is_true(request, "no_story") {
         return Ok(Response::json(200, &json!({ "id": photo.id })));
     }
-    let audience = feed::audience(request)?;
+    let audience = audience(request)?;
     let post = publish(tx, me, Kind::Feed, message, vec![photo.id.clone()], None, audience);
     let body = json!({ "id": photo.id, "post_id": post });
     Ok(Response::json(200, &body).with_post(post).with_fault(fault))
@@ -360,7 +359,7 @@ fn publish(
         created_at: tx.now,
         visibility: Visibility::Public,
     };
-    feed::add(tx, &post);
+    add(tx, &post);
     post.id
 }
 
@@ -510,7 +509,7 @@ fn finish(tx: &mut Transaction, request: &Request, me: &Account, mut video: Vide
         return Err(invalid(State, "The video was published already"));
     }
     let is_story = video.edge == "video_stories";
-    let audience = feed::audience(request)?;
+    let audience = audience(request)?;
     if !is_story {
         video.title = param(request, "title").unwrap_or_default();
         video.description = param(request, "description").unwrap_or_default();

@@ -1,49 +1,14 @@
 //! Boards and their sections: <https://developers.pinterest.com/docs/api/v5/boards-list>.
 
 use super::{
-    Account, Outcome, Realm, Record, Request, Response, Transaction, body, error, invalid, next, paged, pins,
-    text, time,
+    Account, Outcome, Realm, Request, Response, Transaction,
+    board::{Board, Section, of, own},
+    body, error, invalid, next, paged, pins, text, time,
 };
 use crate::exchange::Cause::{Protocol, State};
-use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Board {
-    pub(super) id: String,
-    /// Id of the owner.
-    pub(super) owner: String,
-    pub(super) name: String,
-    description: Option<String>,
-    privacy: String,
-    is_ads_only: bool,
-    sections: Vec<Section>,
-    #[serde(default)]
-    realm: Realm,
-    created_at: DateTime<Utc>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Section {
-    id: String,
-    name: String,
-}
-
-impl Record for Board {
-    const TABLE: &'static str = "pinterest.board";
-
-    fn key(&self) -> String {
-        self.id.clone()
-    }
-}
-
 impl Board {
-    /// Returns whether it has this section.
-    pub(super) fn has(&self, section: &str) -> bool {
-        self.sections.iter().any(|own| own.id == section)
-    }
-
     fn view(&self, tx: &Transaction, owner: &str) -> Value {
         let pins: Vec<_> = pins::by(tx, &self.owner).filter(|pin| pin.board == self.id).collect();
         json!({
@@ -60,36 +25,6 @@ impl Board {
             "media": { "image_cover_url": null, "pin_thumbnail_urls": [] },
             "is_ads_only": self.is_ads_only,
         })
-    }
-}
-
-/// Returns the board with this id.
-pub(super) fn get(tx: &Transaction, id: &str) -> Option<Board> {
-    tx.store.get(id)
-}
-
-/// Returns the boards of a user, oldest first.
-pub(super) fn of(tx: &Transaction, user: &str, realm: Realm) -> Vec<Board> {
-    let is_theirs = |board: &Board| board.owner == user && board.realm == realm;
-    tx.store.with_prefix("").filter(is_theirs).collect()
-}
-
-/// Creates an account's first board.
-pub(super) fn ensure_first(tx: &mut Transaction, account: &Account) {
-    let realm = Realm::Production;
-    if of(tx, &account.id, realm).is_empty() {
-        let id = next(tx);
-        tx.store.put(&Board {
-            id,
-            owner: account.id.clone(),
-            name: "Ideas".into(),
-            description: None,
-            privacy: "PUBLIC".into(),
-            is_ads_only: false,
-            sections: Vec::new(),
-            realm,
-            created_at: tx.now,
-        });
     }
 }
 
@@ -165,20 +100,4 @@ pub(super) fn create_section(tx: &mut Transaction, request: &Request, caller: &A
     board.sections.push(section.clone());
     tx.store.put(&board);
     Ok(Response::json(201, &json!(section)))
-}
-
-/// Returns the user's own board with this id.
-///
-/// # Errors
-///
-/// The refusal.
-pub(super) fn own(
-    tx: &Transaction,
-    request: &Request,
-    account: &Account,
-    id: &str,
-) -> Result<Board, Response> {
-    let board = get(tx, id).filter(|board| board.realm == Realm::of(request));
-    let board = board.ok_or_else(|| error(State, 404, 40, "Board not found."))?;
-    if board.owner == account.id { Ok(board) } else { Err(super::forbidden()) }
 }

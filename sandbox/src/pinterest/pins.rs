@@ -1,7 +1,7 @@
 //! Pins: <https://developers.pinterest.com/docs/api/v5/pins-create> and the reads beside it.
 
 use super::{
-    Account, Outcome, Pinterest, Realm, Record, Request, Response, Transaction, boards, body, error, invalid,
+    Account, Outcome, Pinterest, Realm, Record, Request, Response, Transaction, board, body, error, invalid,
     is_number, media, next, number, paged, text, time,
 };
 use crate::exchange::Cause::{Content, Protocol, State};
@@ -126,7 +126,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) 
     let color = text(&body, "dominant_color", 7, Content("color"))?;
     let disclosures = disclosures(&body["ai_disclosures"])?;
     number(&body, "parent_pin_id", Protocol)?;
-    let board = boards::own(tx, request, caller, &board)?;
+    let board = board::own(tx, request, caller, &board)?;
     if section.as_deref().is_some_and(|section| !board.has(section)) {
         return Err(error(State, 404, 2031, "Board section not found."));
     }
@@ -396,7 +396,7 @@ pub(super) fn list(
     board: Option<&str>,
 ) -> Outcome {
     if let Some(board) = board {
-        boards::own(tx, request, caller, board)?;
+        board::own(tx, request, caller, board)?;
     }
     let filter = request.query("pin_filter").unwrap_or("exclude_repins");
     if !["exclude_native", "exclude_repins", "has_been_promoted"].contains(&filter) {
@@ -433,11 +433,11 @@ pub(super) fn change(tx: &mut Transaction, request: &Request, caller: &Account, 
     let mut pin = own(tx, request, caller, id)?;
     let body = body(request)?;
     if let Some(board) = number(&body, "board_id", Content("board"))? {
-        pin.board = boards::own(tx, request, caller, &board)?.id;
+        pin.board = board::own(tx, request, caller, &board)?.id;
         pin.section = None;
     }
     if let Some(section) = number(&body, "board_section_id", Content("section"))? {
-        if !boards::own(tx, request, caller, &pin.board)?.has(&section) {
+        if !board::own(tx, request, caller, &pin.board)?.has(&section) {
             return Err(error(State, 404, 2031, "Board section not found."));
         }
         pin.section = Some(section);

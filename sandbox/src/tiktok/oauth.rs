@@ -4,10 +4,11 @@
 //! valid for a day, a refresh token for a year from the first one, and is replaced with each use. The
 //! statuses of refusals are not documented: here they are 400, and 401 for an unknown app.
 
-use super::{Outcome, Request, Response, Transaction, account};
+use super::{Outcome, Request, Response, Transaction};
 use crate::exchange::Cause::State;
 use crate::{
     page,
+    simulator::get_or_create_account,
     tokens::{self, CLIENT_SECRET, Consent, Issued, Rotation, TokenPolicy},
 };
 use serde_json::json;
@@ -51,7 +52,7 @@ pub(super) fn decide(tx: &mut Transaction, request: &Request) -> Outcome {
             .back(&[("error", "access_denied"), ("error_description", "User denied the request")]));
     }
     let username = request.field("username").unwrap_or_default().trim().trim_start_matches('@');
-    let account = account::get_or_create(tx, &super::TikTok, username)
+    let account = get_or_create_account(tx, &super::TikTok, username)
         .map_err(|error| Response::page(400, page::notice("No such account", &error)))?;
     let consent = Consent {
         user: account.id,

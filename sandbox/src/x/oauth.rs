@@ -2,10 +2,11 @@
 //! (<https://docs.x.com/resources/fundamentals/authentication/oauth-2-0/authorization-code>): a code is valid
 //! for 30 seconds, an access token for two hours, and a refresh token for one use.
 
-use super::{Outcome, Request, Response, Transaction, account};
+use super::{Outcome, Request, Response, Transaction};
 use crate::exchange::Cause::State;
 use crate::{
     page,
+    simulator::get_or_create_account,
     tokens::{self, CLIENT_SECRET, Consent, Issued, Rotation, TokenPolicy},
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -76,7 +77,7 @@ pub(super) fn decide(tx: &mut Transaction, request: &Request) -> Outcome {
         return Ok(authorization.back(&[("error", "access_denied"), ("state", &authorization.state)]));
     }
     let username = request.field("username").unwrap_or_default().trim().trim_start_matches('@');
-    let account = account::get_or_create(tx, &super::X, username)
+    let account = get_or_create_account(tx, &super::X, username)
         .map_err(|error| Response::page(400, page::notice("No such account", &error)))?;
     let consent = Consent {
         user: account.id,

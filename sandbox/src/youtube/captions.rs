@@ -4,8 +4,10 @@
 //! read exists as failed. Uploads of metadata and file in one request are simulated, those in several are not.
 
 use super::{
-    Account, Outcome, Record, Request, Response, Transaction, error, etag, ids, parts, select_parts, time,
-    videos,
+    Account, Outcome, Record, Request, Response, Transaction, error, etag, ids, parts,
+    related::related,
+    select_parts, time,
+    video::{self, Video},
 };
 use crate::exchange::Cause::{self, Content, Protocol, State};
 use chrono::{DateTime, Utc};
@@ -102,8 +104,8 @@ fn refusal(cause: Cause, status: u16, reason: &str, message: &str) -> Response {
 }
 
 /// Returns the video, if it is the caller's.
-fn own(tx: &Transaction, caller: &Account, id: &str, aim: &str) -> Result<videos::Video, Response> {
-    let video = videos::get(tx, id).ok_or_else(|| {
+fn own(tx: &Transaction, caller: &Account, id: &str, aim: &str) -> Result<Video, Response> {
+    let video = video::get(tx, id).ok_or_else(|| {
         refusal(
             State,
             404,
@@ -156,7 +158,7 @@ pub(super) fn insert(tx: &mut Transaction, request: &Request, caller: &Account) 
         }
         return Err(content_required(Protocol));
     }
-    let (described, file) = videos::related(tx, request)?;
+    let (described, file) = related(tx, request)?;
     let file = file.ok_or_else(|| content_required(Protocol))?;
     let kept = track(tx, caller, &described["snippet"], &file.id).and_then(|track| match file.size_bytes {
         0 => Err(content_required(Content("captions_empty"))),

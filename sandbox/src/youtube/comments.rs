@@ -4,7 +4,8 @@
 
 use super::{
     Account, ID, Outcome, Record, Request, Response, Transaction, YouTube, account, body, etag, ids, listing,
-    parts, refusal, select_parts, time, videos,
+    parts, refusal, select_parts, time,
+    video::{self, Video},
 };
 use crate::exchange::Cause::{Content, Protocol, State};
 use crate::simulator::{PostView, Simulator};
@@ -102,7 +103,7 @@ impl Comment {
     }
 
     fn thread(&self, tx: &Transaction, caller: &str, is_html: bool) -> Value {
-        let channel = videos::get(tx, &self.video).map(|video| video.channel);
+        let channel = video::get(tx, &self.video).map(|video| video.channel);
         let answers: Vec<_> = under(tx, &self.video)
             .filter(|other| other.parent.as_ref() == Some(&self.id))
             .map(|other| other.resource(tx, other.author == caller, is_html))
@@ -237,7 +238,7 @@ pub(super) fn update(tx: &mut Transaction, request: &Request, caller: &Account) 
 /// `DELETE /youtube/v3/comments`.
 pub(super) fn delete(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let comment: Comment = request.query("id").and_then(|id| tx.store.get(id)).ok_or_else(missing)?;
-    let is_moderator = videos::get(tx, &comment.video).is_some_and(|video| video.channel == caller.id);
+    let is_moderator = video::get(tx, &comment.video).is_some_and(|video| video.channel == caller.id);
     if comment.author != caller.id && !is_moderator {
         return Err(refusal(
             State,
@@ -286,8 +287,8 @@ fn words(value: &Value) -> Result<String, Response> {
     }
 }
 
-fn visible(tx: &Transaction, id: &str, caller: &str) -> Result<videos::Video, Response> {
-    videos::get(tx, id).filter(|video| video.privacy() != "private" || video.channel == caller).ok_or_else(
+fn visible(tx: &Transaction, id: &str, caller: &str) -> Result<Video, Response> {
+    video::get(tx, id).filter(|video| video.privacy() != "private" || video.channel == caller).ok_or_else(
         || {
             refusal(
                 State,

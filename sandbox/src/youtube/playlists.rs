@@ -5,7 +5,8 @@
 
 use super::{
     Account, Outcome, Record, Request, Response, Transaction, body, etag, ids, listing, parts, refusal,
-    select_parts, time, videos,
+    select_parts, time,
+    video::{self, Video},
 };
 use crate::exchange::Cause::{Protocol, State};
 use chrono::{DateTime, Utc};
@@ -192,7 +193,7 @@ pub(super) fn items(tx: &mut Transaction, request: &Request, caller: &Account) -
             let channel = format!("UC{rest}");
             super::account::by_id(tx.store, super::ID, &channel).ok_or_else(missing)?;
             let lag = tx.settings.lag();
-            videos::by(tx, &channel)
+            video::by(tx, &channel)
                 .rev()
                 .filter(|video| tx.now - video.uploaded_at >= lag)
                 .filter(|video| video.privacy() == "public" || video.channel == caller.id)
@@ -214,14 +215,14 @@ pub(super) fn items(tx: &mut Transaction, request: &Request, caller: &Account) -
         .filter(|place| wanted.is_none_or(|wanted| place.video == wanted))
         .enumerate()
         .filter_map(|(position, place)| {
-            let video = videos::get(tx, &place.video)?;
+            let video = video::get(tx, &place.video)?;
             Some(select_parts(resource(tx, place, &video, position), &parts))
         })
         .collect();
     listing(request, "youtube#playlistItemListResponse", 50, &shown)
 }
 
-fn resource(tx: &Transaction, place: &Place, video: &videos::Video, position: usize) -> Value {
+fn resource(tx: &Transaction, place: &Place, video: &Video, position: usize) -> Value {
     let whole = video.resource(tx, true);
     json!({
         "kind": "youtube#playlistItem",
@@ -274,8 +275,7 @@ pub(super) fn add(tx: &mut Transaction, request: &Request, caller: &Account) -> 
             "The request is not properly authorized to insert the specified playlist item.",
         ));
     }
-    let video =
-        videos::get(tx, id).ok_or_else(|| refusal(State, 404, "videoNotFound", "Video not found."))?;
+    let video = video::get(tx, id).ok_or_else(|| refusal(State, 404, "videoNotFound", "Video not found."))?;
     let position = tx.store.linked_keys("youtube.in", list).count();
     if position >= ITEMS {
         return Err(refusal(

@@ -7,7 +7,10 @@
 use super::{
     Account, DAY, ID, Outcome, READ, RateLimit, Record, Request, Response, STATS, Transaction, UPLOAD,
     YouTube, account, admit_to, body, captions, comments, error, etag, google, ids, insufficient,
-    long_uploads, parts, playlists, refusal, select_parts, spend_insert, time,
+    long_uploads, parts, playlists, refusal,
+    related::related,
+    select_parts, spend_insert, time,
+    video::{Video, by, get},
 };
 use crate::exchange::Cause::{self, Content, Protocol, State};
 use crate::{
@@ -73,130 +76,12 @@ impl Record for Session {
     }
 }
 
-#[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Video {
-    pub(super) id: String,
-    /// Id of the owner.
-    pub(super) channel: String,
-    snippet: Value,
-    status: Value,
-    /// True if its owner declared a paid promotion in it.
-    #[serde(default)]
-    has_paid_promotion: bool,
-    /// Title and description by language.
-    #[serde(default)]
-    localizations: Value,
-    /// Details of the recording.
-    #[serde(default)]
-    recording: Value,
-    /// Ids of its files: one, unless it is too large to be stored.
-    pub(super) files: Vec<String>,
-    /// Content type.
-    pub(super) mime: String,
-    /// Thumbnail, if one was set.
-    pub(super) thumbnail: Option<String>,
-    size_bytes: u64,
-    name: Option<String>,
-    /// Time when its last byte arrived.
-    pub(super) uploaded_at: DateTime<Utc>,
-    is_stuck: bool,
-    is_failing: bool,
-    /// True if it plays longer than the channel's videos may.
-    #[serde(default)]
-    is_too_long: bool,
-}
-
-impl Record for Video {
-    const TABLE: &'static str = "youtube.video";
-
-    fn key(&self) -> String {
-        self.id.clone()
-    }
-}
-
-/// Returns the video with this id.
-pub(super) fn get(tx: &Transaction, id: &str) -> Option<Video> {
-    tx.store.get(id)
-}
-
-/// Returns a channel's videos, oldest first.
-pub(super) fn by<'a>(tx: &'a Transaction, channel: &str) -> impl DoubleEndedIterator<Item = Video> + use<'a> {
-    tx.store.linked("youtube.upload", channel)
-}
-
 /// Returns the id of the account behind an upload.
 pub(super) fn uploader(tx: &Transaction, id: &str) -> Option<String> {
     tx.store.get::<Session>(id).map(|session| session.channel)
 }
 
 impl Video {
-    pub(super) fn title(&self) -> &str {
-        self.snippet["title"].as_str().unwrap_or_default()
-    }
-
-    pub(super) fn description(&self) -> &str {
-        self.snippet["description"].as_str().unwrap_or_default()
-    }
-
-    /// Returns its privacy level.
-    pub(super) fn privacy(&self) -> &str {
-        self.status["privacyStatus"].as_str().unwrap_or("public")
-    }
-
-    /// Returns whether its owner declared it as made for children.
-    pub(super) fn is_for_kids(&self) -> bool {
-        self.status["madeForKids"] == json!(true)
-    }
-
-    /// Returns the further lines on its page.
-    pub(super) fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        if let Some(at) = self.status["publishAt"].as_str() {
-            notes.push(format!("Goes public at {at}"));
-        }
-        if let Some(tags) = self.snippet["tags"].as_array() {
-            let tags: Vec<_> = tags.iter().filter_map(Value::as_str).collect();
-            notes.push(format!("Tags: {}", tags.join(", ")));
-        }
-        notes.extend(self.snippet["categoryId"].as_str().map(|id| format!("Category {id}")));
-        if self.has_paid_promotion {
-            notes.push("Includes paid promotion".to_owned());
-        }
-        for (language, localized) in self.localizations.as_object().into_iter().flatten() {
-            notes.extend(localized["title"].as_str().map(|title| format!("Title in {language}: {title}")));
-            let description = localized["description"].as_str();
-            notes.extend(description.map(|text| format!("Description in {language}: {text}")));
-        }
-        notes.extend(self.recording["recordingDate"].as_str().map(|at| format!("Recorded at {at}")));
-        notes
-    }
-
-    /// Returns the parts that its owner can set.
-    fn described(&self) -> Map<String, Value> {
-        Map::from_iter([
-            ("snippet".to_owned(), self.snippet.clone()),
-            ("status".to_owned(), self.status.clone()),
-            (
-                "paidProductPlacementDetails".to_owned(),
-                json!({ "hasPaidProductPlacement": self.has_paid_promotion }),
-            ),
-            ("localizations".to_owned(), self.localizations.clone()),
-            ("recordingDetails".to_owned(), self.recording.clone()),
-        ])
-    }
-
-    /// Returns `uploadStatus`, and the reason if the upload failed or was rejected.
-    fn state(&self, tx: &Transaction) -> (&'static str, Option<&'static str>) {
-        let spent = u64::try_from((tx.now - self.uploaded_at).num_milliseconds()).unwrap_or(0);
-        match () {
-            () if self.is_stuck || spent < tx.settings.processing_ms => ("uploaded", None),
-            () if self.is_failing => ("failed", Some("codec")),
-            () if !self.mime.starts_with("video/") => ("failed", Some("invalidFile")),
-            () if self.is_too_long => ("rejected", Some("length")),
-            () => ("processed", None),
-        }
-    }
-
     /// Returns the whole resource, with private parts for the owner only.
     pub(super) fn resource(&self, tx: &Transaction, is_owner: bool) -> Value {
         let age = tx.now - self.uploaded_at;
@@ -541,33 +426,6 @@ fn join(tx: &Transaction, pieces: &[Bytes]) -> Vec<String> {
         }
         Err(_) => own(),
     }
-}
-
-/// Returns the two parts of a `multipart/related` request: a description, and the bytes.
-pub(super) fn related(tx: &Transaction, request: &Request) -> Result<(Value, Option<Bytes>), Response> {
-    let wrong = || error(Protocol, 400, "global", "badRequest", "Malformed multipart body.");
-    let header = request.header("content-type").unwrap_or_default();
-    let boundary = header.split("boundary=").nth(1).map(|rest| rest.split(';').next().unwrap_or(rest));
-    let boundary = format!("--{}", boundary.ok_or_else(wrong)?.trim().trim_matches('"'));
-    let mut parts = Vec::new();
-    let mut rest: &[u8] = &request.body;
-    while let Some(start) = position(rest, boundary.as_bytes()) {
-        rest = &rest[start + boundary.len()..];
-        let Some(end) = position(rest, boundary.as_bytes()) else { break };
-        let part = &rest[..end];
-        let head =
-            position(part, b"\r\n\r\n").map(|at| at + 4).or_else(|| position(part, b"\n\n").map(|at| at + 2));
-        let content = &part[head.ok_or_else(wrong)?..];
-        parts.push(content.strip_suffix(b"\r\n").or_else(|| content.strip_suffix(b"\n")).unwrap_or(content));
-    }
-    let [description, bytes] = parts.as_slice() else { return Err(wrong()) };
-    let description = serde_json::from_slice(description).map_err(|_| wrong())?;
-    let kept = tx.files.store_bytes(bytes.to_vec().into());
-    Ok((description, kept.ok()))
-}
-
-fn position(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|window| window == needle)
 }
 
 fn is_taken(mime: &str) -> bool {
