@@ -3,7 +3,7 @@
 use crate::{
     WHOLE,
     api::{fail, request},
-    dashboard::Browser,
+    browser::Browser,
     database, people, world,
 };
 use domain::{Mode, Owner, scope::Scope};

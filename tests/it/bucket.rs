@@ -5,7 +5,7 @@
 
 use crate::{
     api::{fail, request},
-    dashboard::Browser,
+    browser::Browser,
     dashboard_media::{ask, send_through},
     media::until,
     world,

@@ -1,6 +1,6 @@
 //! The dashboard's analytics: growth by day, platform and account, the best posts, and the figures of a post.
 
-use crate::{dashboard::Browser, world};
+use crate::{browser::Browser, world};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{Metrics, Owner, scope::Scope};
 use reqwest::StatusCode;

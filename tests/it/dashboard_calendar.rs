@@ -1,6 +1,6 @@
 //! The dashboard's calendar: posts and open slots by day, and moving posts.
 
-use crate::{dashboard::Browser, world};
+use crate::{browser::Browser, world};
 use reqwest::{Method, StatusCode, header};
 use serde_json::{Value, json};
 use tests::World;

@@ -1,6 +1,6 @@
 //! The dashboard's composer: texts, media and settings of single platforms, previews, and errors beside their fields.
 
-use crate::{dashboard::Browser, dashboard_media::ask, world};
+use crate::{browser::Browser, dashboard_media::ask, world};
 use futures::{StreamExt, stream};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

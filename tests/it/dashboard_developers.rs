@@ -1,6 +1,6 @@
 //! The pages for developers: webhooks with their deliveries, keys, events, requests and usage.
 
-use crate::{dashboard::Browser, webhooks::deliveries, world};
+use crate::{browser::Browser, webhooks::deliveries, world};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tests::{Receiver, if_right, wait_until};

@@ -1,6 +1,6 @@
 //! The dashboard's start page: first steps, what needs attention, what comes next.
 
-use crate::{dashboard::Browser, world};
+use crate::{browser::Browser, world};
 use chrono::TimeDelta;
 use reqwest::{StatusCode, header};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! The dashboard's media library: uploads by form and by script, thumbnails, and where a file is used.
 
 use crate::{
-    dashboard::{Browser, Page},
+    browser::{Browser, Page},
     world,
 };
 use domain::{Mode, Owner, scope::Scope};

@@ -1,6 +1,6 @@
 //! The dashboard's search, and actions on several posts of the list.
 
-use crate::{dashboard::Browser, world};
+use crate::{browser::Browser, world};
 use chrono::TimeDelta;
 use domain::scope::Scope;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Times on pages: shown and read in the zone of the person who looks.
 
-use crate::{dashboard::Browser, world};
+use crate::{browser::Browser, world};
 use reqwest::{StatusCode, header};
 use serde_json::json;
 use tests::World;

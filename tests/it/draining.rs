@@ -4,11 +4,11 @@ use crate::{
     api::{fail, key, request},
     database,
     replay::{client, history},
-    webhooks::{at, deliveries},
+    webhooks::{append, append_in, at, deliveries},
     world,
 };
 use chrono::TimeDelta;
-use domain::{Mode, Owner, WebhookId, event::EventName, outbox::Message, retry, scope::Scope};
+use domain::{Mode, Owner, WebhookId, outbox::Message, retry, scope::Scope};
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -25,33 +25,15 @@ use store::{
         self, NewWebhook,
         deliveries::Response,
         drain::{self, Claim, Health, KEPT_BACKLOG, PART, Report, Reported, Sleep, TOLD_AFTER},
-        events::{self, NewEvent},
     },
 };
-use tests::{Delivery, Receiver, World, if_right, now, wait_until};
+use tests::{Delivery, Receiver, if_right, now, wait_until};
 
 const LEASE: Duration = Duration::from_secs(60);
 
 /// Makes the endpoints that fail have failed for longer than a delivery is attempted.
 const LONG_FAILING: &str =
     "update webhooks set failing_since = now() - interval '3 hours' where failing_since is not null";
-
-/// Appends numbered events in one transaction, for all endpoints.
-pub(crate) async fn append(world: &World, numbers: Range<usize>) {
-    let mut tx = ::store::begin(&world.db).await.unwrap();
-    append_in(&mut tx, world.owner, numbers).await;
-    tx.commit().await.unwrap();
-}
-
-async fn append_in(tx: &mut ::store::Transaction, owner: Owner, numbers: Range<usize>) {
-    let subscribers = events::subscribers(&mut *tx, owner).await.unwrap();
-    for number in numbers {
-        let data = json!({ "orgId": owner.org, "number": number });
-        let new =
-            NewEvent { name: EventName::AccountConnected, post: None, target: None, account: None, data };
-        events::append_for(&mut *tx, owner, now(), &new, &subscribers).await.unwrap();
-    }
-}
 
 /// Returns the numbers of received events, each once, in the order of their first arrival.
 fn numbers(all: &[Delivery]) -> Vec<u64> {

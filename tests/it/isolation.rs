@@ -6,7 +6,7 @@
 use crate::{
     api,
     attacks::{filled, operations},
-    dashboard::Browser,
+    browser::Browser,
     mcp, world,
 };
 use ::store::people::organizations;

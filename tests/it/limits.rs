@@ -1,6 +1,6 @@
 //! Rate limits that all processes share, the headers that report them, and quotas.
 
-use crate::{dashboard::Browser, world};
+use crate::{browser::Browser, world};
 use chrono::TimeDelta;
 use domain::{Mode, Owner, client::Client, scope::Scope};
 use futures::{StreamExt, stream};

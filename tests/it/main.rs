@@ -20,6 +20,7 @@ mod batch;
 mod binding;
 mod bounds;
 mod branding;
+mod browser;
 mod bucket;
 mod ceilings;
 mod clients;

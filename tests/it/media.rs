@@ -2,7 +2,7 @@
 
 use crate::{
     analytics::{every, scheduled, triggered},
-    dashboard::Browser,
+    browser::Browser,
     database,
     replay::{client, replay},
     world,

@@ -2,7 +2,7 @@
 
 use crate::{
     api::key,
-    dashboard::{Browser, Page},
+    browser::{Browser, Page},
     people, replay, world,
 };
 use base64::{

@@ -1,7 +1,7 @@
 //! The operators' pages of the dashboard: each button does what its command of `fanfare ops` does.
 
 use crate::{
-    dashboard::{Browser, Page},
+    browser::{Browser, Page},
     ops, replay, world,
 };
 use reqwest::{StatusCode, header};

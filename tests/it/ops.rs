@@ -1,6 +1,6 @@
 //! `fanfare ops`: what operators see and do in all organizations.
 
-use crate::{dashboard::Browser, draining, replay, world};
+use crate::{browser::Browser, replay, webhooks, world};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use store::people::audit;
@@ -648,7 +648,7 @@ async fn an_operator_sees_at_once_what_waits_for_a_failing_endpoint_and_sends_it
     let receiver = Receiver::start().await;
     let webhook = world.subscribe(&receiver.url).await;
     receiver.answer([503; EVENTS]);
-    draining::append(&world, 0..EVENTS).await;
+    webhooks::append(&world, 0..EVENTS).await;
     let path = format!("/webhooks/{}/deliveries?status=pending", id(&webhook));
     let waits = |list: &Value| {
         let all = list["data"].as_array().unwrap();

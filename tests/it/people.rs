@@ -3,7 +3,7 @@
 use crate::{
     PROGRAM,
     api::{fail, key, request},
-    dashboard::{Browser, Page},
+    browser::{Browser, Page},
     database,
     store::concurrent::until_waiting,
     world,

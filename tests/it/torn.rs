@@ -2,7 +2,7 @@
 
 use crate::{
     api::{fail, key},
-    dashboard::Browser,
+    browser::Browser,
     world,
 };
 use domain::scope::Scope;

@@ -2,19 +2,22 @@
 
 use crate::{
     api::{fail, key, request},
-    draining::append,
     replay, world,
 };
-use domain::{Mode, Owner, request_proof, scope::Scope};
+use domain::{Mode, Owner, event::EventName, request_proof, scope::Scope};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::{
     collections::HashSet,
+    ops::Range,
     time::{Duration, Instant},
 };
-use store::upkeep::vault::{self, Opener, PrivateKey};
+use store::{
+    upkeep::vault::{self, Opener, PrivateKey},
+    webhooks::events::{self, NewEvent},
+};
 use temporalio_client::{WorkflowGetResultOptions, WorkflowStartOptions};
-use tests::{Receiver, World, login::joined};
+use tests::{Receiver, World, login::joined, now};
 use workflows::{WorkerRequest, activities::RevealSecretInput, queue, worker_request};
 
 #[tokio::test]
@@ -31,7 +34,7 @@ async fn a_delivery_verifies_against_the_raw_body() {
         assert_eq!(delivery.header("content-type"), "application/json");
         assert_eq!(delivery.header("user-agent"), "Fanfare-Webhooks/1.0");
         let at = delivery.signed(secret).unwrap();
-        assert!((tests::now().timestamp() - at).abs() < 300);
+        assert!((now().timestamp() - at).abs() < 300);
     }
     let published = deliveries.iter().find(|delivery| delivery.event() == "post.published").unwrap().json();
     assert_eq!(published["data"]["postId"], post["id"]);
@@ -133,6 +136,24 @@ pub(crate) async fn deliveries(
     let path = format!("{}/deliveries", at(webhook));
     let is_right = |found: &Value| right(found["data"].as_array().unwrap());
     world.until_at(&path, "deliveries", is_right).await["data"].as_array().unwrap().clone()
+}
+
+/// Appends numbered events in one transaction, for all endpoints.
+pub(crate) async fn append(world: &World, numbers: Range<usize>) {
+    let mut tx = ::store::begin(&world.db).await.unwrap();
+    append_in(&mut tx, world.owner, numbers).await;
+    tx.commit().await.unwrap();
+}
+
+/// Appends numbered events in a transaction, for all endpoints.
+pub(crate) async fn append_in(tx: &mut ::store::Transaction, owner: Owner, numbers: Range<usize>) {
+    let subscribers = events::subscribers(&mut *tx, owner).await.unwrap();
+    for number in numbers {
+        let data = json!({ "orgId": owner.org, "number": number });
+        let new =
+            NewEvent { name: EventName::AccountConnected, post: None, target: None, account: None, data };
+        events::append_for(&mut *tx, owner, now(), &new, &subscribers).await.unwrap();
+    }
 }
 
 #[tokio::test]

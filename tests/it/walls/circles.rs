@@ -50,8 +50,6 @@ const KNOTS: &[(&str, &str, &str)] = &[
     ("server/src", "metrics", "admin"),
     ("server/src", "ops", "commands"),
     ("server/src", "temporal", "config"),
-    ("tests/it", "dashboard", "people"),
-    ("tests/it", "webhooks", "draining"),
     ("tests/proof", "machine", "stack"),
 ];
 

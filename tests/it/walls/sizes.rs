@@ -57,7 +57,6 @@ const LONG_FILES: &[(&str, usize)] = &[
     ("store/src/media/mod.rs", 1150),
     ("store/src/posts/mod.rs", 1200),
     ("tests/it/connect.rs", 1050),
-    ("tests/it/dashboard.rs", 1000),
     ("tests/it/media.rs", 1300),
     ("tests/proof/lifecycle/model.rs", 950),
 ];
