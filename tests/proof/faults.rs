@@ -6,7 +6,8 @@
 use crate::{
     load::{self, Caller, Kind, Load, Outcome, Post},
     machine::{Clocks, Volume},
-    stack::{Pair, Part, Stack, StackOptions},
+    parts::{Pair, Part},
+    stack::{Stack, StackOptions},
 };
 use chrono::TimeDelta;
 use futures::{FutureExt, StreamExt, stream};

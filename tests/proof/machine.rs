@@ -1,6 +1,6 @@
 //! Faults of a machine: a full disk and a wrong clock.
 
-use crate::stack::Part;
+use crate::parts::Part;
 use std::{
     fs::{self, File, Permissions},
     io::{ErrorKind, Write},

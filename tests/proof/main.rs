@@ -20,6 +20,7 @@ mod lifecycle;
 mod load;
 mod machine;
 mod model;
+mod parts;
 mod soak;
 mod stack;
 

@@ -5,7 +5,8 @@
 
 use crate::{
     load::{self, Account, Caller, Kind, Load, Post},
-    stack::{Pair, Stack, StackOptions},
+    parts::Pair,
+    stack::{Stack, StackOptions},
 };
 use nix::sys::signal::Signal;
 use reqwest::{Client, Method, StatusCode, header, redirect::Policy};

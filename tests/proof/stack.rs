@@ -7,6 +7,7 @@
 use crate::{
     PROGRAM,
     machine::{Clocks, Volume},
+    parts::{Pair, Part},
 };
 use devstack::{Postgres, PostgresOptions, TemporalOptions};
 use nix::{
@@ -41,63 +42,6 @@ pub(crate) const PLATFORMS: [&str; 3] = ["x", "bluesky", "threads"];
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 /// Name of the database.
 const DATABASE: &str = "fanfare";
-
-/// A part that can be killed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    Postgres,
-    Temporal,
-    Api,
-    Worker,
-}
-
-impl Part {
-    pub(crate) const ALL: [Self; 4] = [Self::Postgres, Self::Temporal, Self::Api, Self::Worker];
-
-    /// Returns the name in the report.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Postgres => "Postgres",
-            Self::Temporal => "Temporal",
-            Self::Api => "API",
-            Self::Worker => "worker",
-        }
-    }
-}
-
-/// A pair of parts that talk to each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Pair {
-    ApiPostgres,
-    WorkerPostgres,
-    ApiTemporal,
-    WorkerTemporal,
-    WorkerPlatforms,
-    WorkerReceiver,
-}
-
-impl Pair {
-    pub(crate) const ALL: [Self; 6] = [
-        Self::ApiPostgres,
-        Self::WorkerPostgres,
-        Self::ApiTemporal,
-        Self::WorkerTemporal,
-        Self::WorkerPlatforms,
-        Self::WorkerReceiver,
-    ];
-
-    /// Returns the name in the report.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::ApiPostgres => "API and Postgres",
-            Self::WorkerPostgres => "worker and Postgres",
-            Self::ApiTemporal => "API and Temporal",
-            Self::WorkerTemporal => "worker and Temporal",
-            Self::WorkerPlatforms => "worker and platforms",
-            Self::WorkerReceiver => "worker and webhook receiver",
-        }
-    }
-}
 
 /// Options of a stack.
 #[derive(Clone, Debug, Default)]

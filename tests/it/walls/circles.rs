@@ -50,7 +50,6 @@ const KNOTS: &[(&str, &str, &str)] = &[
     ("server/src", "metrics", "admin"),
     ("server/src", "ops", "commands"),
     ("server/src", "temporal", "config"),
-    ("tests/proof", "machine", "stack"),
 ];
 
 /// Keywords before the name of a type, trait or constant.
