@@ -5,16 +5,12 @@
 //! than a real one can be.
 
 use crate::{
-    format::{DOCX, Format, PPTX, Shape, XLSX, format},
-    inspect::{Refusal, broken, read_range, unfit},
+    file::{Refusal, broken, read_range, unfit},
+    format::{ARCHIVE, DOCX, Format, PPTX, Shape, XLSX, format},
     probe::{malformed, take_at, truncated},
 };
 use std::io::{self, Read, Seek};
 
-/// Beginning of an archive.
-const ARCHIVE: &[u8] = b"PK\x03\x04";
-/// Beginning of a compound file.
-const COMPOUND: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 /// Size of a ZIP archive's end record, without comment and with the longest one.
 const END_BYTES: (usize, u64) = (22, 22 + 65_535);
 /// Most bytes that are read of a directory: some 50,000 entries of an archive, and 32,768 of a compound file.
@@ -23,11 +19,6 @@ const MAX_DIRECTORY: u64 = 4 << 20;
 const MAX_LISTS: u64 = 4096;
 /// Numbers from this one on are no sectors.
 const LAST_SECTOR: u32 = 0xffff_fffa;
-
-/// Returns true if a file that begins so has an index, and is a document if it is anything.
-pub(crate) fn has_index(head: &[u8]) -> bool {
-    head.starts_with(ARCHIVE) || head.starts_with(COMPOUND)
-}
 
 /// Returns the type that the index of a file says; `None` if no document of an accepted type has such an index.
 pub(crate) fn detect(
@@ -201,6 +192,7 @@ fn children(directory: &[u8]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::COMPOUND;
     use std::io::Cursor;
 
     /// An archive with entries of these names, each with `text` as its content.

@@ -7,8 +7,9 @@
 mod clean;
 
 use crate::{
+    file::{FileProperties, unfit},
     format,
-    inspect::{self, Fault, FileProperties},
+    inspect::{self, Fault},
     presign, rendition,
     signed_token::{Key, Permission, SignedToken},
     size_limits::SizeLimits,
@@ -569,7 +570,7 @@ impl FileStore {
             }
         });
         // A file that makes our parser panic is not passed on to other parsers.
-        inspection.await.unwrap_or_else(|_| Err(inspect::unfit("the file can't be read").into()))
+        inspection.await.unwrap_or_else(|_| Err(unfit("the file can't be read").into()))
     }
 
     /// Computes the SHA-256 of a promoted file.

@@ -1,9 +1,8 @@
 //! Supported file formats.
 //!
-//! A format is detected by the first bytes (crate `infer`), or by its [index](container). The table has no format in which a browser
+//! A format is detected by the first bytes (crate `infer`), or by its [index](crate::container). The table has no format in which a browser
 //! would run code: no SVG, no HTML.
 
-use crate::container;
 use domain::MediaKind::{self, Audio, Document, Image, Video};
 
 /// A file format.
@@ -67,6 +66,10 @@ const fn row(
     Format { mime, name, kind, shape, aliases, extensions }
 }
 
+/// Beginning of an archive.
+pub(crate) const ARCHIVE: &[u8] = b"PK\x03\x04";
+/// Beginning of a compound file.
+pub(crate) const COMPOUND: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 pub(crate) const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
 pub(crate) const XLSX: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 pub(crate) const PPTX: &str = "application/vnd.openxmlformats-officedocument.presentationml.presentation";
@@ -168,12 +171,17 @@ pub(crate) fn of_extension(extension: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.extensions.contains(&extension))
 }
 
-/// Returns the kind that a file's first bytes say; documents of office programs are known by more than that.
-pub(crate) fn kind_of_bytes(head: &[u8]) -> Option<MediaKind> {
-    if container::has_index(head) { Some(Document) } else { of_bytes(head).map(|format| format.kind) }
+/// Returns true if a file that begins so has an index, and is a document if it is anything.
+pub(crate) fn has_index(head: &[u8]) -> bool {
+    head.starts_with(ARCHIVE) || head.starts_with(COMPOUND)
 }
 
-/// Detects the format from a file's first bytes, except of files with an [index](container).
+/// Returns the kind that a file's first bytes say; documents of office programs are known by more than that.
+pub(crate) fn kind_of_bytes(head: &[u8]) -> Option<MediaKind> {
+    if has_index(head) { Some(Document) } else { of_bytes(head).map(|format| format.kind) }
+}
+
+/// Detects the format from a file's first bytes, except of files with an [index](crate::container).
 pub(crate) fn of_bytes(head: &[u8]) -> Option<&'static Format> {
     if let Some(brand) = brand(head) {
         return format(match brand {
@@ -188,7 +196,7 @@ pub(crate) fn of_bytes(head: &[u8]) -> Option<&'static Format> {
     if head.starts_with(b"\x1aE\xdf\xa3") {
         return format("video/webm");
     }
-    if container::has_index(head) {
+    if has_index(head) {
         return None;
     }
     // `infer` knows some of the first bytes that such a file may have.

@@ -6,48 +6,13 @@
 
 use crate::{
     container,
-    format::{self, Format, Shape, of_bytes},
+    file::{FileProperties, Refusal, broken, read_range, unfit, unsupported},
+    format::{self, Format, Shape, has_index, of_bytes},
     probe::{self, image},
     size_limits::SizeLimits,
 };
-use domain::{
-    MediaKind,
-    media::{DeclaredFile, Facts},
-};
-use std::{
-    io::{self, BufReader, Read, Seek, SeekFrom},
-    time::Duration,
-};
-
-/// Properties of a file, as detected from its bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileProperties {
-    /// Media kind.
-    pub kind: MediaKind,
-    /// Content type.
-    pub content_type: &'static str,
-    /// Width in pixels as displayed, after rotation; `None` for audio and documents.
-    pub width: Option<u32>,
-    /// Height in pixels as displayed, after rotation; `None` for audio and documents.
-    pub height: Option<u32>,
-    /// Number of frames of an animation.
-    pub frames: Option<u32>,
-    /// Play time; `None` if the file has none or does not state it.
-    pub duration: Option<Duration>,
-    /// Encoding.
-    pub facts: Facts,
-}
-
-/// Reason why a file is refused, with a message for its owner.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// The file exceeds the size limit of its kind.
-    #[error("{0}")]
-    TooLarge(String),
-    /// The file is damaged, unsupported, or not of the declared kind.
-    #[error("{0}")]
-    Unfit(String),
-}
+use domain::{MediaKind, media::DeclaredFile};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 
 /// Error of inspecting a file.
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +49,7 @@ pub(crate) fn inspect(
     }
     let head = read_range(file, 0, HEAD_BYTES.min(size)).map_err(|error| broken(&error))?;
     let declared = claim.content_type.as_deref().and_then(format::format);
-    let format = match container::has_index(&head) {
+    let format = match has_index(&head) {
         true => container::detect(file, size, &head)?,
         false => of_bytes(&head),
     };
@@ -148,35 +113,10 @@ fn contains(bytes: &[u8], word: &[u8]) -> bool {
     bytes.windows(word.len()).any(|window| window == word)
 }
 
-/// Reads a range of the file, of a length that the caller has bounded, or what there is of it.
-pub(crate) fn read_range(file: &mut (impl Read + Seek), start: u64, end: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(start))?;
-    file.take(end - start).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
 fn rewind(file: &mut impl Seek) -> Result<(), Refusal> {
     file.seek(SeekFrom::Start(0)).map(drop).map_err(|error| broken(&error))
 }
 
-/// Returns the refusal of a file of a type that is not stored.
-pub(crate) fn unsupported() -> Refusal {
-    unfit(format!("the file type is not supported; {}", format::accepted()))
-}
-
 fn kind_mismatch(declared: &Format, found: &str) -> Refusal {
     unfit(format!("the file is {found}, but {} was declared", declared.mime))
-}
-
-pub(crate) fn unfit(message: impl Into<String>) -> Refusal {
-    Refusal::Unfit(message.into())
-}
-
-/// Returns the refusal of a file whose structure can't be read.
-pub(crate) fn broken(error: &io::Error) -> Refusal {
-    match error.kind() {
-        io::ErrorKind::UnexpectedEof => unfit("the file is truncated or damaged"),
-        _ => unfit(format!("the file can't be read: {error}")),
-    }
 }

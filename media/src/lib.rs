@@ -6,6 +6,7 @@
 //! (crate `pictures`), by [turns](turns) of their owners, within bounds of pixels and CPU time.
 
 mod container;
+mod file;
 mod file_store;
 mod format;
 mod inspect;
@@ -18,12 +19,13 @@ mod size_limits;
 mod turns;
 mod window;
 
+pub use file::{FileProperties, Refusal};
 pub use file_store::{
     BUFFER_BYTES, Credentials, Digest, FileStore, FitError, FittedFile, Location, MinRate, Name, Piece,
     StoredFile, UploadError, needs_operator,
 };
 pub use format::{Format, claimed, format};
-pub use inspect::{Fault, FileProperties, Refusal};
+pub use inspect::Fault;
 pub use object_store::Error as StoreError;
 pub use signed_token::{Key, Permission, SignedToken};
 pub use size_limits::SizeLimits;

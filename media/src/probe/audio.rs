@@ -3,8 +3,8 @@
 
 use super::{Dimensions, riff, take, take_at};
 use crate::{
+    file::{Refusal, broken, unfit, unsupported},
     format::{Format, Shape},
-    inspect::{Refusal, broken, unfit, unsupported},
 };
 use lofty::{
     config::ParseOptions,

@@ -2,7 +2,7 @@
 //! <https://learn.microsoft.com/windows/win32/directshow/avi-riff-file-reference>
 
 use super::{Dimensions, codec, malformed, riff, take_at, truncated};
-use crate::inspect::{Refusal, broken, unfit};
+use crate::file::{Refusal, broken, unfit};
 use domain::{MediaKind, media::Facts};
 use std::{
     io::{self, Read, Seek},

@@ -2,7 +2,7 @@
 //! <https://learn.microsoft.com/windows/win32/gdi/bitmap-storage>
 
 use super::{Dimensions, malformed, take_at, truncated};
-use crate::inspect::{Refusal, broken};
+use crate::file::{Refusal, broken};
 use domain::MediaKind;
 use std::io::{self, Read, Seek};
 

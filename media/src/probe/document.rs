@@ -2,8 +2,8 @@
 
 use super::{Dimensions, truncated};
 use crate::{
+    file::{Refusal, broken, read_range},
     format::{Format, Shape},
-    inspect::{Refusal, broken, read_range},
 };
 use domain::media::Facts;
 use std::io::{self, Read, Seek};

@@ -2,7 +2,7 @@
 //! <https://www.rfc-editor.org/rfc/rfc8794>, <https://www.rfc-editor.org/rfc/rfc9559>
 
 use super::{Dimensions, codec, malformed, take, truncated};
-use crate::inspect::{Refusal, broken, read_range, unfit, unsupported};
+use crate::file::{Refusal, broken, read_range, unfit, unsupported};
 use domain::{MediaKind, media::Facts};
 use std::{
     io::{self, Read, Seek, SeekFrom},

@@ -3,7 +3,7 @@
 //! <https://www.w3.org/Graphics/GIF/spec-gif89a.txt>
 
 use super::{Dimensions, malformed, take, take_at, truncated};
-use crate::inspect::{Refusal, broken, unfit};
+use crate::file::{Refusal, broken, unfit};
 use domain::{MediaKind, media::Facts};
 use std::{
     io::{self, BufReader, Read, Seek},

@@ -6,8 +6,8 @@
 
 use super::{Dimensions, malformed, mp4, riff, take, take_at, truncated};
 use crate::{
+    file::{Refusal, broken, unfit},
     format::{Format, Shape},
-    inspect::{Refusal, broken, unfit},
 };
 use domain::MediaKind;
 use pictures::Structure;

@@ -11,8 +11,8 @@ pub(crate) mod image;
 pub(crate) mod mp4;
 
 use crate::{
+    file::{FileProperties, Refusal},
     format::{Format, Shape},
-    inspect::{FileProperties, Refusal},
 };
 use domain::{MediaKind, media::Facts};
 use std::{

@@ -7,8 +7,8 @@ mod fragments;
 
 use super::{Dimensions, codec, malformed, take_at, truncated};
 use crate::{
+    file::{Refusal, broken, read_range, unfit},
     format::Format,
-    inspect::{Refusal, broken, read_range, unfit},
 };
 use domain::{MediaKind, media::Facts};
 use edits::Edit;

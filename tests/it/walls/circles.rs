@@ -39,10 +39,6 @@ const ROOTS: [&str; 23] = [
 const KNOTS: &[(&str, &str, &str)] = &[
     ("store/src", "webhooks::drain", "webhooks::deliveries"),
     ("store/src", "webhooks::events", "webhooks::drain"),
-    ("media/src", "container", "inspect"),
-    ("media/src", "format", "container"),
-    ("media/src", "inspect", "probe::image"),
-    ("media/src", "probe", "inspect"),
     ("publishing/src", "attempt", "commit"),
     ("api/src", "http::reach", "http::caller"),
     ("server/src", "deployment", "config"),
