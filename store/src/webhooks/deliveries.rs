@@ -8,7 +8,7 @@ use crate::{
     bounds::Whole,
     decode::{self, Parsed},
     page::{Cursor, Page, Request},
-    webhooks::{self, drain},
+    webhooks::{self, wake},
 };
 use chrono::{DateTime, Utc};
 use domain::{DeliveryId, EventId, Owner, PostId, WebhookId};
@@ -318,7 +318,7 @@ pub(crate) async fn redeliver_in(
     )
     .fetch_one(&mut *tx)
     .await?;
-    drain::revive(&mut *tx, owner, webhook, Some(id)).await?;
+    wake::revive(&mut *tx, owner, webhook, Some(id)).await?;
     Ok(RedeliverResult::Queued(Delivery {
         id,
         event_id: EventId(row.event_id),
@@ -352,7 +352,7 @@ async fn hurry(
     .fetch_optional(&mut *tx)
     .await?;
     let Some(row) = row else { return Ok(RedeliverResult::InProgress) };
-    drain::revive(&mut *tx, owner, webhook, Some(id)).await?;
+    wake::revive(&mut *tx, owner, webhook, Some(id)).await?;
     Ok(RedeliverResult::Queued(Delivery {
         id,
         event_id: EventId(row.event_id),

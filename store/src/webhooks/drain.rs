@@ -26,18 +26,18 @@
 
 use crate::{
     decode::Parsed,
-    outbox,
     webhooks::{
         self,
         deliveries::{KEPT_ANSWERS, Response},
         events::{self, NewEvent},
+        wake::{message, revive},
     },
 };
 use chrono::{DateTime, Utc};
 use domain::{
     DeliveryId, EventId, Mode, OrgId, Owner, PostId, WebhookId,
     event::{self, EventName},
-    outbox::{EndpointRef, Message},
+    outbox::Message,
     retry,
 };
 use sqlx::{PgConnection, PgPool};
@@ -457,36 +457,6 @@ pub async fn sleep(db: &PgPool, webhook: WebhookId) -> sqlx::Result<Sleep> {
     Ok(sleep)
 }
 
-/// Pushes messages that wake those of the endpoints that are asleep, in the transaction that added deliveries to them
-/// and that has locked none of the endpoints.
-pub(crate) async fn wake_sleeping(
-    tx: &mut PgConnection,
-    owner: Owner,
-    webhooks: &[Uuid],
-) -> sqlx::Result<()> {
-    let asleep =
-        sqlx::query_scalar!(r#"select endpoints_asleep($1) as "id!""#, webhooks).fetch_all(&mut *tx).await?;
-    for id in asleep {
-        outbox::push(tx, &message(owner, id.into())).await?;
-    }
-    Ok(())
-}
-
-/// Has an endpoint try again now what is due, also a dead one, until an attempt fails, and pushes the message that wakes
-/// it. For deliveries that are open again, `oldest` is the first of them.
-pub(crate) async fn revive(
-    tx: &mut PgConnection,
-    owner: Owner,
-    webhook: WebhookId,
-    oldest: Option<DeliveryId>,
-) -> sqlx::Result<()> {
-    sqlx::query!("update webhooks set probe_at = null where id = $1", webhook.0).execute(&mut *tx).await?;
-    if let Some(oldest) = oldest {
-        open(&mut *tx, webhook, oldest).await?;
-    }
-    outbox::push(tx, &message(owner, webhook)).await
-}
-
 /// Has up to `limit` deliveries of an endpoint attempted now that wait for their next attempt or for a probe, of events
 /// since a time, oldest first, each in its round. Returns them; none while the endpoint is paused.
 pub(crate) async fn hurry(
@@ -540,20 +510,6 @@ pub async fn answered(db: &PgPool, owner: Owner, webhook: WebhookId) -> sqlx::Re
         hurry(&mut tx, owner, webhook, None, MAX_REPLAYED).await?;
     }
     tx.commit().await
-}
-
-/// Notes that a delivery is open that may be older than the endpoint's others.
-async fn open(tx: &mut PgConnection, webhook: WebhookId, id: DeliveryId) -> sqlx::Result<()> {
-    sqlx::query!(
-        "update webhooks
-         set open_from = least(coalesce(open_from, now() - interval '1 day'), uuid_time($2) - interval '1 second')
-         where id = $1",
-        webhook.0,
-        id.0
-    )
-    .execute(tx)
-    .await?;
-    Ok(())
 }
 
 /// Deliveries to repeat, of events in a time.
@@ -625,11 +581,6 @@ pub async fn replay(
     revive(&mut tx, owner, webhook, Some(DeliveryId(*oldest))).await?;
     tx.commit().await?;
     Ok(Some(ids.len() as u64))
-}
-
-/// Returns the message that wakes an endpoint.
-pub(crate) fn message(owner: Owner, webhook: WebhookId) -> Message {
-    Message::DrainEndpoint(EndpointRef { webhook, owner })
 }
 
 /// Returns messages for endpoints with overdue deliveries that no worker drains.

@@ -1,7 +1,7 @@
 //! Events and their deliveries.
 //!
 //! An event is written in the transaction that caused it, with its exact body, one delivery per subscribed
-//! endpoint and messages that wake those of the endpoints that are asleep ([`crate::webhooks::drain`]). Readers of its owner's
+//! endpoint and messages that wake those of the endpoints that are asleep ([`wake`]). Readers of its owner's
 //! stream see it for 30 days; it is deleted with its deliveries when it is older than the operator keeps them
 //! ([`crate::upkeep::retention`]).
 //!
@@ -20,7 +20,7 @@
 use crate::{
     bounds::{self, Access, Whole},
     page::{Cursor, Request},
-    webhooks::drain,
+    webhooks::wake,
 };
 use chrono::{DateTime, Utc};
 use domain::{
@@ -152,7 +152,7 @@ pub async fn append_for(
     .await?;
     let due: Vec<_> =
         endpoints.into_iter().zip(active).filter_map(|(id, is_due)| is_due.then_some(id)).collect();
-    if due.is_empty() { Ok(()) } else { drain::wake_sleeping(tx, owner, &due).await }
+    if due.is_empty() { Ok(()) } else { wake::wake_sleeping(tx, owner, &due).await }
 }
 
 /// Returns the events of the owner's stream after a place that a caller reaches; of the given names, or all if

@@ -5,6 +5,7 @@
 pub mod deliveries;
 pub mod drain;
 pub mod events;
+mod wake;
 
 use crate::{
     Change,
@@ -218,7 +219,7 @@ pub async fn edit(
     .await?;
     if webhook.is_some() {
         if changed.contains(&"url") || changed.contains(&"is_active") {
-            drain::revive(&mut tx, owner, id, None).await?;
+            wake::revive(&mut tx, owner, id, None).await?;
         }
         let details = json!({ "changed": changed, "is_active": edit.is_active });
         let change = audit::Change { action: Action::WebhookUpdated, object: id.0, details };
@@ -337,7 +338,7 @@ pub async fn delete(
     .fetch_optional(&mut *tx)
     .await?;
     if deleted.is_some() {
-        drain::revive(&mut tx, owner, id, None).await?;
+        wake::revive(&mut tx, owner, id, None).await?;
         let change = audit::Change { action: Action::WebhookDeleted, object: id.0, details: json!({}) };
         audit::record(&mut tx, owner, by, now, change).await?;
     }
