@@ -79,7 +79,7 @@ pub async fn create(call: &Call<'_>, body: NewClientToken) -> Result<ClientToken
             format!("this API key is limited to {}, which a new account would not be within", call.bound);
         return Err(reach::forbidden(detail));
     }
-    let tenant = reach::tenant(call, Some(body.tenant_id))?.expect("one was asked for");
+    let tenant = call.tenant(Some(body.tenant_id))?.expect("one was asked for");
     if let Some(issue) = body
         .redirect_uri
         .as_ref()

@@ -208,7 +208,7 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
         );
         return Err(Problem::new(Code::NoAppAvailable, detail));
     }
-    let tenant_id = reach::tenant(call, body.tenant_id.clone())?;
+    let tenant_id = call.tenant(body.tenant_id.clone())?;
     check_bound(call, &body)?;
     let body = match call.client {
         Some(client) => for_client(client, platform, body)?,

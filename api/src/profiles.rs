@@ -108,7 +108,7 @@ pub async fn create(call: &Call<'_>, body: NewProfile) -> Result<Profile, Proble
             format!("this API key is limited to {}, which a new profile would not be within", call.bound);
         return Err(reach::forbidden(detail));
     }
-    let tenant_id = reach::tenant(call, body.tenant_id)?;
+    let tenant_id = call.tenant(body.tenant_id)?;
     check_accounts(call, &asked).await?;
     let new = New {
         name: body.name,

@@ -59,7 +59,7 @@ pub async fn connect(call: &Call<'_>, body: BlueskyLogin) -> Result<(Account, bo
         return Err(reach::forbidden(detail));
     }
     reach::check_platform(call.client, PLATFORM)?;
-    let tenant_id = reach::tenant(call, body.tenant_id)?;
+    let tenant_id = call.tenant(body.tenant_id)?;
     let has_service = body.service.is_some();
     let password = AppPassword {
         identifier: body.identifier.trim().trim_start_matches('@').to_owned(),

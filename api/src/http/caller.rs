@@ -171,7 +171,7 @@ impl Identity {
             return Err(reach::forbidden(detail));
         }
         let call = self.call();
-        reach::check(&call, Reach::of(method, path), id).await?;
+        call.check(Reach::of(method, path), id).await?;
         Ok(call)
     }
 
@@ -201,7 +201,52 @@ impl<'a> Call<'a> {
     ///
     /// `forbidden` for a key with a bound.
     pub fn whole(&self) -> Result<Whole, Problem> {
-        self.access().whole().ok_or_else(|| reach::organization_only(self))
+        self.access().whole().ok_or_else(|| self.organization_only())
+    }
+
+    /// Fails if the caller may not call an operation with this reach, or not for the resource `id`.
+    ///
+    /// # Errors
+    ///
+    /// `forbidden`, or `not_found` as for a resource of another organization.
+    async fn check(&self, reach: Reach, id: Option<&str>) -> Result<(), Problem> {
+        if !self.bound.is_limited() {
+            return Ok(());
+        }
+        match reach {
+            Reach::Within | Reach::Token => Ok(()),
+            Reach::Organization => Err(self.organization_only()),
+            Reach::Of(resource) => {
+                let is_within = match id.and_then(|id| id.parse().ok()) {
+                    Some(id) => self.access().contains(self.db(), resource, id).await?,
+                    None => false,
+                };
+                if is_within { Ok(()) } else { Err(Problem::not_found(reach::name(resource))) }
+            }
+        }
+    }
+
+    fn organization_only(&self) -> Problem {
+        let bound = self.bound;
+        let detail =
+            format!("this API key is limited to {bound}; the operation concerns the whole organization");
+        reach::forbidden(detail)
+    }
+
+    /// The tenant of what is created: the bound's, or else the one that is asked for.
+    ///
+    /// # Errors
+    ///
+    /// `forbidden` if another tenant than the bound's is asked for.
+    pub(crate) fn tenant(&self, asked: Option<String>) -> Result<Option<String>, Problem> {
+        match (self.bound.tenant(), asked) {
+            (Some(own), Some(asked)) if own != asked => Err(reach::forbidden(format!(
+                "this API key is limited to {}, so tenant_id can't be another",
+                self.bound
+            ))),
+            (Some(own), _) => Ok(Some(own.to_owned())),
+            (None, asked) => Ok(asked),
+        }
     }
 
     /// The proof that the caller may see the organization's webhooks; `None` if it may not.

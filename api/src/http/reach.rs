@@ -2,14 +2,10 @@
 //!
 //! A key can be limited to an end tenant, a profile or some accounts ([`domain::bound`]). This table says for every
 //! operation what that means. An operation that concerns one resource is refused here, before its function runs,
-//! unless the resource is within the bound; one that lists or creates applies the bound itself
-//! ([`Call::bound`](crate::http::caller::Call)). An operation without a line is refused, and a test compares the
+//! unless the resource is within the bound; one that lists or creates applies the bound itself. An operation without a line is refused, and a test compares the
 //! table with the document.
 
-use crate::http::{
-    caller::Call,
-    problem::{Code, Problem},
-};
+use crate::http::problem::{Code, Problem};
 use domain::client::Client;
 use poem::http::Method;
 use store::bounds::Resource;
@@ -153,41 +149,13 @@ impl Reach {
     }
 }
 
-/// Fails if a key with a bound may not call an operation with this reach, or not for the resource `id`.
-///
-/// # Errors
-///
-/// `forbidden`, or `not_found` as for a resource of another organization.
-pub(crate) async fn check(call: &Call<'_>, reach: Reach, id: Option<&str>) -> Result<(), Problem> {
-    if !call.bound.is_limited() {
-        return Ok(());
-    }
-    match reach {
-        Within | Token => Ok(()),
-        Organization => Err(organization_only(call)),
-        Of(resource) => {
-            let is_within = match id.and_then(|id| id.parse().ok()) {
-                Some(id) => call.access().contains(call.db(), resource, id).await?,
-                None => false,
-            };
-            if is_within { Ok(()) } else { Err(Problem::not_found(name(resource))) }
-        }
-    }
-}
-
-/// 403: only a key of the whole organization can do this.
-pub(crate) fn organization_only(call: &Call<'_>) -> Problem {
-    let bound = call.bound;
-    forbidden(format!("this API key is limited to {bound}; the operation concerns the whole organization"))
-}
-
 /// 403: the request would leave the bound of the caller's key.
 pub(crate) fn forbidden(detail: impl Into<String>) -> Problem {
     Problem::new(Code::Forbidden, detail)
 }
 
 /// The resource, as its own module names it in problems.
-fn name(resource: Resource) -> &'static str {
+pub(crate) fn name(resource: Resource) -> &'static str {
     match resource {
         Account => "social account",
         Post => "post",
@@ -206,22 +174,6 @@ pub(crate) fn check_platform(client: Option<&Client>, platform: &str) -> Result<
         return Ok(());
     }
     Err(forbidden(format!("this client token was not created for {platform}")))
-}
-
-/// Returns the tenant of what is created: the bound's, or else the one that is asked for.
-///
-/// # Errors
-///
-/// `forbidden` if another tenant than the bound's is asked for.
-pub(crate) fn tenant(call: &Call<'_>, asked: Option<String>) -> Result<Option<String>, Problem> {
-    match (call.bound.tenant(), asked) {
-        (Some(own), Some(asked)) if own != asked => Err(forbidden(format!(
-            "this API key is limited to {}, so tenant_id can't be another",
-            call.bound
-        ))),
-        (Some(own), _) => Ok(Some(own.to_owned())),
-        (None, asked) => Ok(asked),
-    }
 }
 
 #[cfg(test)]

@@ -38,7 +38,6 @@ const ROOTS: [&str; 23] = [
 /// shrink: an entry that is not needed fails.
 const KNOTS: &[(&str, &str, &str)] = &[
     ("publishing/src", "attempt", "commit"),
-    ("api/src", "http::reach", "http::caller"),
     ("server/src", "deployment", "config"),
     ("server/src", "deployment", "startup"),
     ("server/src", "metrics", "admin"),
