@@ -1,6 +1,6 @@
 //! One attempt to publish a target, from taking up its row to the decision what comes next.
 
-use crate::{AccountSession, Engine, Error, Stop, commit::RowCheckpoints, media::MediaError};
+use crate::{AccountSession, Engine, Error, Stop, checkpoints::RowCheckpoints, media::MediaError};
 use chrono::{DateTime, Utc};
 use domain::{
     CancelReason, Effect, ErrorCode, Failure, MAY_BE_LIVE, TargetStatus, Then, Wait, WaitReason,

@@ -73,6 +73,7 @@
 
 mod attempt;
 mod call;
+mod checkpoints;
 mod commit;
 mod grants;
 mod lookup;

@@ -3,7 +3,7 @@
 use crate::{
     Engine, Error,
     attempt::{BUSY_RETRY, Interrupt, Run, window},
-    commit::RowCheckpoints,
+    checkpoints::RowCheckpoints,
     media::MediaError,
 };
 use chrono::{DateTime, TimeDelta, Utc};
