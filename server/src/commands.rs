@@ -2,9 +2,10 @@
 
 use crate::{
     NewKey, clock,
-    config::{self, Database, Pricing},
-    ops::{self, Refusal},
-    services,
+    config::Pricing,
+    console::{Refusal, actor, table},
+    database::Database,
+    secrets, services,
 };
 use anyhow::Context;
 use chrono::{DateTime, Utc};
@@ -110,7 +111,7 @@ async fn invitation(
     again: bool,
     base_url: &Url,
 ) -> anyhow::Result<String> {
-    let (email, by, now) = (email.as_str(), &ops::actor(), clock::now());
+    let (email, by, now) = (email.as_str(), &actor(), clock::now());
     let token = if again {
         let token = team::invite_again(db, org, email, role, by, now).await?;
         token
@@ -172,7 +173,7 @@ pub(crate) async fn create_key(options: NewKey) -> anyhow::Result<()> {
         }
     };
     let new = keys::NewKey { owner, name, scopes, expires_at };
-    let created = keys::create_within(&db, new, bound, None, &ops::actor(), clock::now()).await?;
+    let created = keys::create_within(&db, new, bound, None, &actor(), clock::now()).await?;
     let (key, text) = created.map_err(|_| anyhow::anyhow!("an operator has no limit of keys"))?;
     println!("{mode} key {} for {}\n{text}", key.id, key.bound);
     Ok(())
@@ -204,7 +205,7 @@ pub(crate) async fn restored(
         let db = store::connect(&database.database_url, 2).await?;
         store::upkeep::restored::accept(&db).await?;
         let details = json!({ "nothing_was_lost": true });
-        operators::record(&db, Action::Restored, details, &ops::actor(), clock::now()).await?;
+        operators::record(&db, Action::Restored, details, &actor(), clock::now()).await?;
         println!("recorded: the database has everything that was committed");
         return Ok(());
     };
@@ -216,13 +217,13 @@ pub(crate) async fn restored(
     if let Some(reason) = freeze {
         for platform in platforms::all() {
             let scope = Frozen::Platform(platform.id.to_owned());
-            freezes::freeze(&db, &scope, None, reason, &ops::actor(), clock::now()).await?;
+            freezes::freeze(&db, &scope, None, reason, &actor(), clock::now()).await?;
         }
     }
     let prepared = store::upkeep::restored::prepare(&db, since, store::upkeep::restored::PART).await?;
     let store::upkeep::restored::Prepared { posts, containers, is_continued } = prepared;
     let details = json!({ "since": since, "posts": posts, "containers": containers });
-    operators::record(&db, Action::Restored, details, &ops::actor(), clock::now()).await?;
+    operators::record(&db, Action::Restored, details, &actor(), clock::now()).await?;
     if is_continued {
         println!("continued what was interrupted");
     }
@@ -239,7 +240,7 @@ pub(crate) async fn restored(
                 [due, later.owner.mode.to_string(), later.owner.org.to_string(), later.post.to_string()]
             })
             .collect();
-        ops::table(["DUE", "MODE", "ORGANIZATION", "POST"], &rows);
+        table(["DUE", "MODE", "ORGANIZATION", "POST"], &rows);
     }
     if freeze.is_some() {
         println!("publishing is frozen on every platform until `fanfare ops release platform` releases it");
@@ -253,7 +254,7 @@ pub(crate) fn generate_key(id: u32) {
     let pair = pair(id);
     println!("FANFARE_SEAL_KEY={}\nFANFARE_OPEN_KEYS={}", pair.seal, pair.open);
     if id == FIRST_KEY {
-        println!("# once, for all API processes:\nFANFARE_SECRET={}", config::fresh_secret());
+        println!("# once, for all API processes:\nFANFARE_SECRET={}", secrets::fresh_secret());
     }
 }
 

@@ -4,12 +4,14 @@ use crate::{
     deployment, http,
     openid::{OpenId, OpenIdClient},
     retention::RetentionConfig,
-    secret_files, stopping, temporal,
+    secret_files,
+    secrets::{Secret, Token, any, secret, token},
+    startup::START_TIMEOUT,
+    stopping, temporal,
 };
 use activities::worker::Served;
 use anyhow::Context;
 use api::{OperatorToken, http::rate_limits::Limits, plans::Plans};
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::TimeDelta;
 use clap::{
     Args,
@@ -20,14 +22,8 @@ use media::{Credentials, Location, SizeLimits};
 use platforms::versions::Month;
 use sandbox::{Access, AppStatus};
 use starter::sweeper;
-use std::{
-    collections::BTreeMap, convert::Infallible, env, error::Error, net::SocketAddr, str::FromStr,
-    time::Duration,
-};
-use store::upkeep::{
-    durability::Unchecked,
-    vault::{Opener, Sealer},
-};
+use std::{collections::BTreeMap, env, error::Error, net::SocketAddr, str::FromStr, time::Duration};
+use store::upkeep::vault::{Opener, Sealer};
 use url::Url;
 
 /// Default scheduling horizon, in seconds.
@@ -35,28 +31,9 @@ pub(crate) const SCHEDULING_HORIZON: u32 = 24 * 3600;
 /// Default interval of metrics collection, in seconds.
 pub(crate) const COLLECT_EVERY: u64 = 15 * 60;
 
-/// Default time that a worker waits at its start for what it needs, in seconds.
-pub(crate) const START_TIMEOUT: u64 = 60;
-
 /// Default number of activities after which a worker is replaced. It bounds what the SDK keeps to some 10 MB per task
 /// queue.
 pub(crate) const RECYCLE_AFTER: u64 = 25_000;
-
-/// Connection to Postgres.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct Database {
-    /// URL of the Postgres database, for example postgres://fanfare@localhost/fanfare
-    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_parser = postgres)]
-    pub(crate) database_url: String,
-    /// Maximum database connections of this process
-    #[arg(long, env = "FANFARE_DATABASE_CONNECTIONS", default_value_t = 16)]
-    pub(crate) database_connections: u32,
-    /// Settings of Postgres, of fsync, full_page_writes and synchronous_commit, that API and workers do not refuse
-    /// although a crash may lose commits, separated by commas: for tests, or for a server that keeps commits by
-    /// other means. A lost commit can publish a post twice
-    #[arg(long, env = "FANFARE_UNCHECKED_POSTGRES_SETTINGS", default_value = "", hide_default_value = true)]
-    pub(crate) unchecked_postgres_settings: Unchecked,
-}
 
 /// Connection to Temporal, and scheduling.
 #[derive(Args, Clone, Debug)]
@@ -578,61 +555,10 @@ impl SandboxAccess {
     }
 }
 
-/// A token. Prints as `***`.
-#[derive(Clone)]
-pub(crate) struct Token(pub(crate) String);
-
-impl std::fmt::Debug for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("***")
-    }
-}
-
-fn token(text: &str) -> anyhow::Result<Token> {
-    anyhow::ensure!(text.len() >= 16, "a token needs at least 16 characters");
-    Ok(Token(text.to_owned()))
-}
-
-/// Accepts any text as a token.
-fn any(text: &str) -> Result<Token, Infallible> {
-    Ok(Token(text.to_owned()))
-}
-
 /// Parses one URL of a list; empty entries are allowed.
 fn prefix(text: &str) -> Result<Option<Url>, url::ParseError> {
     let text = text.trim();
     (!text.is_empty()).then(|| text.parse()).transpose()
-}
-
-/// 32 secret bytes. Prints as `***`.
-#[derive(Clone, Copy)]
-pub(crate) struct Secret(pub(crate) [u8; 32]);
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("***")
-    }
-}
-
-/// Parses a secret.
-pub(crate) fn secret(text: &str) -> anyhow::Result<Secret> {
-    let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).context("not base64url")?;
-    Ok(Secret(bytes.try_into().map_err(|_| anyhow::anyhow!("not 32 bytes long"))?))
-}
-
-/// Generates a secret in text form.
-pub(crate) fn fresh_secret() -> String {
-    URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
-}
-
-/// Validates a URL of Postgres. Errors do not quote it, since it may hold a password.
-pub(crate) fn postgres(text: &str) -> anyhow::Result<String> {
-    let url = Url::parse(text).context("expected postgres://user:password@host/database")?;
-    anyhow::ensure!(
-        matches!(url.scheme(), "postgres" | "postgresql"),
-        "expected postgres://user:password@host/database"
-    );
-    Ok(text.to_owned())
 }
 
 /// Describes a malformed setting that holds a secret. Clap's own message repeats the value, and standard error

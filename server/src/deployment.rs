@@ -6,8 +6,7 @@
 //! scheduled post to a version that nobody runs any more. <https://docs.temporal.io/worker-versioning>
 
 use crate::{
-    config::START_TIMEOUT,
-    startup::wait_for,
+    startup::{START_TIMEOUT, wait_for},
     temporal::{Fault, Server},
 };
 use activities::worker::Version;

@@ -5,14 +5,17 @@
 //! uses the same ports, so that links into the sandbox stay valid.
 
 use crate::{
-    admin::{self, Admin, Probes},
+    admin::Admin,
     clock,
     commands::{self, NewOrganization},
-    config::{self, Database, Http, Keys, Temporal, WorkerConfig},
+    config::{self, Http, Keys, Temporal, WorkerConfig},
+    database::Database,
     deployment, memory,
     openid::OpenIdClient,
-    secret_files,
+    readiness::{self, Probes},
+    secret_files, secrets,
     services::{self, Api, Resources},
+    startup,
     temporal::{Fault, Server},
 };
 use anyhow::{Context, ensure};
@@ -257,7 +260,7 @@ async fn serve(
     let worker = WorkerConfig {
         keys,
         queues,
-        start_timeout: config::START_TIMEOUT,
+        start_timeout: startup::START_TIMEOUT,
         lifetime,
         versions,
         openid: OpenIdClient { issuer: openid.oidc_issuer.clone(), ..openid_client },
@@ -269,7 +272,7 @@ async fn serve(
         temporal_ui: temporal.ui_url.as_deref().map(Url::parse).transpose()?,
         scheduling,
     };
-    let secret = config::secret(&secrets.secret)?;
+    let secret = secrets::secret(&secrets.secret)?;
     // The same after a restart.
     let operator_token = api::connect::oauth_state::expand(&secret.0, b"fanfare dev operators 1");
     let operator_token = URL_SAFE_NO_PAD.encode(operator_token);
@@ -298,9 +301,9 @@ async fn serve(
         storage,
     )?;
     let api = api.observed(&probes.health, false);
-    admin::watch_media(&probes.health, api.files(), true);
+    readiness::watch_media(&probes.health, api.files(), true);
     services::check_media(&api.files()).await?;
-    admin::watch_temporal(&probes.health, watch::Sender::new(Some(client.clone())).subscribe(), true);
+    readiness::watch_temporal(&probes.health, watch::Sender::new(Some(client.clone())).subscribe(), true);
     let resources = Resources {
         files: api.files(),
         retention: storage.limits.retention(),
@@ -374,8 +377,8 @@ fn secrets(dir: &Path) -> anyhow::Result<Secrets> {
     let fresh = Secrets {
         seal_key: pair.seal,
         open_key: pair.open,
-        secret: config::fresh_secret(),
-        database_password: config::fresh_secret(),
+        secret: secrets::fresh_secret(),
+        database_password: secrets::fresh_secret(),
     };
     write(&path, &fresh)?;
     Ok(fresh)

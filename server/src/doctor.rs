@@ -1,6 +1,6 @@
 //! `fanfare doctor`: a walk through a platform with real credentials, compared with the simulator.
 
-use crate::{clock, config};
+use crate::{clock, config, secrets};
 use ::doctor::{Attachment, Login, Outcome, Recording, Step, StepName, Trial, Visit, Walk};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
@@ -187,7 +187,7 @@ fn login(platform: &Adapter, options: &Options, app: Option<&App>) -> anyhow::Re
 
 /// Asks a person to log in with a browser, and reads the address that the platform leads back to.
 fn browse(platform: &Adapter, scopes: &[String], app: &App, callback: &str) -> anyhow::Result<Login> {
-    let (state, verifier) = (config::fresh_secret(), config::fresh_secret());
+    let (state, verifier) = (secrets::fresh_secret(), secrets::fresh_secret());
     let parameters = BTreeMap::new();
     let scopes = authorization::scopes(&platform.auth, scopes, &AppConfig::default());
     let asked = authorization::Authorization {

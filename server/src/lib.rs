@@ -4,6 +4,8 @@ mod admin;
 mod clock;
 mod commands;
 mod config;
+mod console;
+mod database;
 mod deployment;
 mod dev;
 mod doctor;
@@ -16,10 +18,12 @@ mod metrics;
 mod migrate;
 mod openid;
 mod ops;
+mod readiness;
 mod reseal;
 mod retention;
 mod roles;
 mod secret_files;
+mod secrets;
 mod services;
 mod startup;
 pub mod stopping;
@@ -30,9 +34,9 @@ use admin::Admin;
 use chrono::{DateTime, Utc};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use config::{
-    Database, Http, Keys, MediaUrlConfig, NetworkConfig, Pricing, SandboxAccess, Storage, Temporal,
-    WorkerConfig,
+    Http, Keys, MediaUrlConfig, NetworkConfig, Pricing, SandboxAccess, Storage, Temporal, WorkerConfig,
 };
+use database::Database;
 use domain::{AccountId, Email, Mode, OrgId, ProfileId, member::Role, scope::Scope};
 use std::{env, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 use url::Url;
@@ -398,7 +402,7 @@ fn report(outcome: anyhow::Result<()>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("fanfare: {error:#}");
-            ops::exit_code(&error)
+            console::exit_code(&error)
         }
     }
 }

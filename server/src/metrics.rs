@@ -3,7 +3,7 @@
 //! Events are recorded where they happen; the backlog is read from the database when it is asked for, by processes with
 //! the API, each of which shows the same. So alerts take the maximum.
 
-use crate::admin::Probes;
+use crate::readiness::Probes;
 use anyhow::Context;
 use domain::Mode;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};

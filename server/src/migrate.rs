@@ -4,9 +4,9 @@
 //! deploy runs it and nobody has to remember what an earlier one did.
 
 use crate::{
-    config::{START_TIMEOUT, postgres},
+    database::postgres,
     roles::DatabaseRoles,
-    startup::wait_for,
+    startup::{START_TIMEOUT, wait_for},
     temporal::{Fault, Namespace, Server, is_away},
 };
 use anyhow::{Context, anyhow};

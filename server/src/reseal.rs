@@ -3,7 +3,7 @@
 //! Services keep running, since a worker decrypts with every key in FANFARE_OPEN_KEYS. An interrupted run can be
 //! repeated and continues with what is left. It succeeds only when no value needs an older key.
 
-use crate::config::{Database, Keys};
+use crate::{config::Keys, database::Database};
 use anyhow::Context;
 use std::io::Write;
 use store::{

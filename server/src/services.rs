@@ -1,15 +1,16 @@
 //! The services of a process: API with relay, and workers. They stop together.
 
 use crate::{
-    admin::{self, Admin, Probes},
+    admin::Admin,
     clock,
-    config::{
-        Database, Http, MediaUrlConfig, NetworkConfig, Scheduling, Secret, Storage, Temporal, WorkerConfig,
-        client_ids,
-    },
+    config::{Http, MediaUrlConfig, NetworkConfig, Scheduling, Storage, Temporal, WorkerConfig, client_ids},
+    database::Database,
     http,
     lineage::{self, Guard},
-    memory, startup, stopping,
+    memory,
+    readiness::{self, Probes},
+    secrets::Secret,
+    startup, stopping,
 };
 use activities::{
     Deps,
@@ -121,7 +122,7 @@ pub(crate) async fn run(
     let connected = watch::Sender::new(None);
     if worker.is_some() {
         probes.watch_workers();
-        admin::watch_temporal(health, connected.subscribe(), true);
+        readiness::watch_temporal(health, connected.subscribe(), true);
     }
     let files = match (&api, &shared) {
         (Some(api), _) => Some(api.files()),
@@ -129,7 +130,7 @@ pub(crate) async fn run(
         (None, None) => None,
     };
     if let Some(files) = &files {
-        admin::watch_media(health, files.clone(), worker.is_some());
+        readiness::watch_media(health, files.clone(), worker.is_some());
     }
     // Before anything is waited for, so that the probes tell what is missing.
     admin.serve(&probes)?;
@@ -250,7 +251,7 @@ pub(crate) async fn run_services(
         stop.cancel();
         outcome
     };
-    let pulse = admin::main_pulse(&probes.health);
+    let pulse = readiness::main_pulse(&probes.health);
     tokio::select! {
         (served, worked) = async { tokio::join!(serving, working) } => served.and(worked),
         never = pulse.keep() => never,
@@ -480,7 +481,7 @@ impl Api {
     /// Shows the state of the process, and adds the API's own. `is_alone` is true if no workers run beside it.
     pub(crate) fn observed(mut self, health: &Health, is_alone: bool) -> Self {
         if is_alone {
-            admin::watch_temporal(health, self.connected.subscribe(), false);
+            readiness::watch_temporal(health, self.connected.subscribe(), false);
         }
         self.app.health = health.clone();
         self
@@ -521,7 +522,7 @@ async fn relay(
     health: Health,
     stop: CancellationToken,
 ) {
-    let pulse = admin::loop_pulse(&health, "relay");
+    let pulse = readiness::loop_pulse(&health, "relay");
     let connecting = async {
         let mut wait = startup::Wait::begin();
         loop {
@@ -551,7 +552,7 @@ async fn relay(
         now: clock::now,
         pulse: pulse.clone(),
     };
-    let sweeper = Sweeper { db, time_scale, horizon, pulse: admin::loop_pulse(&health, "sweeper") };
+    let sweeper = Sweeper { db, time_scale, horizon, pulse: readiness::loop_pulse(&health, "sweeper") };
     tokio::select! {
         () = relay.run(stop) => {}
         () = sweeper.run() => {}

@@ -6,7 +6,7 @@
 //! it accepts posts while Temporal is away, and answers 503 while Postgres is.
 
 use crate::{
-    config::Database,
+    database::Database,
     temporal::{Fault, Server},
 };
 use anyhow::anyhow;
@@ -21,6 +21,9 @@ use store::{
 use temporalio_client::Client;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
+
+/// Default time that a worker waits at its start for what it needs, in seconds.
+pub(crate) const START_TIMEOUT: u64 = 60;
 
 /// Pause between two tries.
 const PAUSE: Duration = Duration::from_secs(1);

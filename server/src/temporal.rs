@@ -6,7 +6,7 @@
 //! A process tells a server that is away, which it waits for, from one that refuses it: a certificate that is not
 //! trusted or an API key that is not accepted stays so until somebody changes the configuration.
 
-use crate::config::Token;
+use crate::secrets::Token;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use starter::status::shown;

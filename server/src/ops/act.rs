@@ -1,7 +1,11 @@
 //! Actions on what is stuck.
 
-use super::{Refusal, What, actor, connect, renewals};
-use crate::{clock, config::Database};
+use super::{What, connect, renewals};
+use crate::{
+    clock,
+    console::{Refusal, actor},
+    database::Database,
+};
 use chrono::{DateTime, Utc};
 use domain::{DeliveryId, TargetId, WebhookId};
 use std::time::Duration;

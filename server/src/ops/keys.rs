@@ -1,10 +1,11 @@
 //! API keys and sessions of any organization.
 
-use super::{
-    Refusal, actor, connect,
-    see::{print, table},
+use super::{connect, see::print};
+use crate::{
+    clock,
+    console::{Refusal, actor, table},
+    database::Database,
 };
-use crate::{clock, config::Database};
 use domain::{KeyId, Mode, OrgId, Owner};
 use serde_json::json;
 use store::{

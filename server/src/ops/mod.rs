@@ -9,15 +9,12 @@ mod act;
 mod keys;
 mod see;
 
-pub(crate) use see::table;
-
-use crate::{config, config::Database};
+use crate::{config, console::Refusal, database::Database};
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand, ValueEnum};
 use domain::{AccountId, DeliveryId, KeyId, Mode, OrgId, TargetId, WebhookId};
-use nix::unistd::{User, getuid};
-use std::{error::Error, fmt, process::ExitCode, time::Duration};
-use store::{Pool, operators::Kind, people::audit::Actor, publishing::freezes::Scope};
+use std::time::Duration;
+use store::{Pool, operators::Kind, publishing::freezes::Scope};
 use uuid::Uuid;
 
 /// The commands.
@@ -291,22 +288,6 @@ async fn connect(database: &Database) -> anyhow::Result<Pool> {
     store::connect(&database.database_url, 2).await
 }
 
-/// The one who runs the command: the user, also behind `sudo`, and the host.
-pub(crate) fn actor() -> Actor {
-    let user = std::env::var("SUDO_USER").ok().or_else(|| {
-        let user = User::from_uid(getuid()).ok().flatten();
-        user.map(|user| user.name)
-    });
-    let user = user.unwrap_or_else(|| getuid().to_string());
-    let host =
-        std::fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| std::env::var("HOSTNAME").ok());
-    let operator = match host.as_deref().map(str::trim) {
-        Some(host) if !host.is_empty() => format!("{user}@{host}"),
-        _ => user,
-    };
-    Actor { operator: Some(operator), ..Actor::OPERATOR }
-}
-
 /// Parses a reason, which is shown to the owners of posts.
 fn reason(text: &str) -> Result<String, String> {
     let text = text.trim();
@@ -320,43 +301,6 @@ fn reason(text: &str) -> Result<String, String> {
 /// The platforms whose grants are renewed ahead, each with their least age.
 fn renewals() -> Vec<(&'static str, Duration)> {
     platforms::all().iter().filter_map(|platform| Some((platform.id, platform.auth.renewal_age()?))).collect()
-}
-
-/// A command that was understood, and not done.
-#[derive(Debug)]
-pub(crate) struct Refusal {
-    code: u8,
-    message: String,
-}
-
-impl Refusal {
-    /// An argument is wrong.
-    pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
-        Self { code: 2, message: message.into() }.into()
-    }
-
-    /// What an argument names does not exist.
-    pub(crate) fn missing(message: impl Into<String>) -> anyhow::Error {
-        Self { code: 3, message: message.into() }.into()
-    }
-
-    /// There was nothing to do.
-    fn nothing(message: impl Into<String>) -> anyhow::Error {
-        Self { code: 4, message: message.into() }.into()
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl Error for Refusal {}
-
-/// Returns the exit code for an error.
-pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
-    error.downcast_ref::<Refusal>().map_or(ExitCode::FAILURE, |refusal| refusal.code.into())
 }
 
 #[cfg(test)]

@@ -1,7 +1,12 @@
 //! Lists of stuck rows and of freezes, and the record of a post.
 
-use super::{Refusal, Show, Stuck, connect, renewals};
-use crate::{clock, config::Database, temporal::Fault};
+use super::{Show, Stuck, connect, renewals};
+use crate::{
+    clock,
+    console::{Refusal, table},
+    database::Database,
+    temporal::Fault,
+};
 use anyhow::Context;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
@@ -129,24 +134,6 @@ fn age(delta: TimeDelta) -> String {
         60..3_600 => format!("{}m", seconds / 60),
         3_600..86_400 => format!("{}h{:02}m", seconds / 3_600, seconds / 60 % 60),
         _ => format!("{}d{}h", seconds / 86_400, seconds / 3_600 % 24),
-    }
-}
-
-/// Prints rows below their headings, each column as wide as its longest value.
-pub(crate) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]]) {
-    let widths: Vec<_> = (0..N)
-        .map(|column| {
-            let values = rows.iter().map(|row| row[column].chars().count());
-            values.max().unwrap_or_default().max(headings[column].len())
-        })
-        .collect();
-    let print = |cells: [&str; N]| {
-        let line: Vec<_> = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-        println!("{}", line.join("  ").trim_end());
-    };
-    print(headings);
-    for row in rows {
-        print(row.each_ref().map(String::as_str));
     }
 }
 
