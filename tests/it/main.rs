@@ -96,6 +96,7 @@ mod secrets;
 mod seeing;
 mod serving;
 mod slots;
+#[path = "../../store/tests/mod.rs"]
 mod store;
 mod sweeping;
 mod team;

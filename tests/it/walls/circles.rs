@@ -8,10 +8,11 @@ use super::source::{closed, is_word, keywords, sources, word};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Directories of modules: the roots of crates.
-const ROOTS: [&str; 23] = [
+const ROOTS: [&str; 24] = [
     "domain/src",
     "telemetry/src",
     "store/src",
+    "store/tests",
     "pictures/src",
     "media/src",
     "egress/src",

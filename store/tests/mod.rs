@@ -1,4 +1,5 @@
-//! The queries of `store`, tested on a real Postgres.
+//! The queries of `store`, tested on a real Postgres: the one that all tests of `tests/it` share, of whose binary this is a
+//! module.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
