@@ -13,9 +13,10 @@
 
 use crate::Deps;
 use anyhow::{Context, bail, ensure};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE_NO_PAD};
 use jsonwebtoken::{
     Algorithm, DecodingKey, Validation, decode, decode_header,
-    jwk::{Jwk, JwkSet},
+    jwk::{AlgorithmParameters, Jwk, JwkSet},
 };
 use reqwest::{Client, RequestBuilder};
 use serde::{
@@ -34,6 +35,8 @@ use workflows::activities::{OpenIdCallback, OpenIdLogin, OpenIdResult, OpenIdSta
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Time limit of one call to the provider.
 const CALL_TIMEOUT: Duration = Duration::from_secs(7);
+/// Least length of an RSA key: <https://www.rfc-editor.org/rfc/rfc7518#section-3.3>.
+const MIN_RSA_BYTES: usize = 2048 / 8;
 /// Signatures that are accepted: asymmetric ones only, because the client's secret signs nothing.
 const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::RS256,
@@ -292,6 +295,7 @@ fn verify(
         (None, [only]) => only,
         (None, _) => bail!("the identity token does not name its key"),
     };
+    ensure!(!is_short(key), "the provider's RSA key has fewer than {MIN_RSA_BYTES} bytes");
     let mut validation = Validation::new(header.alg);
     validation.set_audience(&[&provider.client_id]);
     validation.set_issuer(&[issuer]);
@@ -306,6 +310,13 @@ fn verify(
         "the identity token was issued for another client"
     );
     Ok(claims)
+}
+
+/// Returns whether a key is of RSA and too short to count: `jsonwebtoken` bounds its length from above only.
+fn is_short(key: &Jwk) -> bool {
+    let AlgorithmParameters::RSA(rsa) = &key.algorithm else { return false };
+    let modulus = URL_SAFE_NO_PAD.decode(&rsa.n).unwrap_or_default();
+    modulus.iter().skip_while(|byte| **byte == 0).count() < MIN_RSA_BYTES
 }
 
 /// Sends a request and reads the answer, up to a limit.
@@ -327,7 +338,7 @@ async fn ask<T: DeserializeOwned>(request: RequestBuilder) -> anyhow::Result<T> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
+    use base64::prelude::BASE64_URL_SAFE_NO_PAD;
     use jsonwebtoken::{EncodingKey, Header, encode, get_current_timestamp};
     use serde_json::json;
 
@@ -392,5 +403,47 @@ mod tests {
             wrong[name] = value.clone();
             assert!(verified("one", &wrong).is_err(), "{name}: {value}");
         }
+    }
+
+    /// A key of 1,024 bits, encoded as <https://www.rfc-editor.org/rfc/rfc8017#appendix-A.1.2> says, and its modulus.
+    const SHORT_KEY: &str = "MIICXwIBAAKBgQDoYjlP0douY0FDiGQYeEr85676OPQmIsaMeoiAVGzIJMnPjPCpk4qa3yC2Usp5vvpN8z048hLW7FyJ9Uv_G674\
+        JduHuWURMEBGu3Rt_c3l9MFB6k2k_5i9AxVNKInp-_na642eml4sLH88x41PaYfzSPHzi4glmZGZAW5pUGdIQwIDAQABAoGBAMTE\
+        7yyEUA-5YbjSU5dYvH5bm5ErCqkEB0VKOC0Zz6bFZ9ED0YB1ewbaanOXtPTT3lSE41FFwOgV6eGzQC96fHLrXOUr8s0wKU4vWnlL\
+        ApfLe_6nXM7zKQC3Z_yRx4FiJMvQIsapB_GuOpZX_DlZp2Deb9DXTjtFWBCwGCOwZQ1ZAkEA9t2aPhcxYlTM6mR8ntTTg9KIQ30O\
+        yMLnZMpmJ1eHSsryq5CxiG-Omo3Mv5iL2_qeObfHONQ4XXSvGQ-h_4XDtQJBAPD7cXv8sMvM0v3EBUGYvX5Q_X8IeDXK_UkJmkr-\
+        Zg-2HGXXVYXb35kS6bXuTvgGnrXBe0EW3ipcHUQB7NndxxcCQQCrSNbcffsl3vDPMSnGiqS3sjwZl4vKgHFM3aJDadfVbTszDxIf\
+        OEgZtIl75rwjxaBDK-Bu7dCuB2f2W4JraMSBAkEAp74vQaIkoshhuhkfm4ippurTegC4RKGW66dOipNJEfivDcj1lCb4HwKGQoiu\
+        2YEqKtSSaj1zykKycGtypjj1YwJBAMDTxrhTOq90jRVuwWaOUyuZ21RJ3r2RNFFHwFn-z6b7HGlWmmeXf8LAWgG5Q-5nSvPYIifw\
+        Y3OrEBHh4ebpXvk";
+    const SHORT_MODULUS: &str = "6GI5T9HaLmNBQ4hkGHhK_Oeu-jj0JiLGjHqIgFRsyCTJz4zwqZOKmt8gtlLKeb76TfM9OPIS1uxcifVL_xuu-CXbh7llETBARrt0\
+        bf3N5fTBQepNpP-YvQMVTSiJ6fv52uuNnppeLCx_PMeNT2mH80jx84uIJZmRmQFuaVBnSEM";
+
+    #[test]
+    fn a_token_of_a_short_rsa_key_does_not_count() {
+        let rsa = |modulus: &str| json!({ "kty": "RSA", "kid": "short", "alg": "RS256", "use": "sig", "n": modulus, "e": "AQAB" });
+        let key = |modulus: &[u8]| {
+            let key = serde_json::from_value::<Jwk>(rsa(&BASE64_URL_SAFE_NO_PAD.encode(modulus)));
+            key.unwrap()
+        };
+        assert!(!is_short(&key(&[1; MIN_RSA_BYTES])));
+        assert!(is_short(&key(&[1; MIN_RSA_BYTES - 1])));
+        // Zeros in front make no key longer.
+        assert!(is_short(&key(&[&[0; 9][..], &[1; MIN_RSA_BYTES - 1]].concat())));
+
+        let provider = Provider {
+            issuer: Url::parse("https://id.example").unwrap(),
+            client_id: "fanfare".to_owned(),
+            client_secret: "secret".to_owned(),
+        };
+        let keys: JwkSet = serde_json::from_value(json!({ "keys": [rsa(SHORT_MODULUS)] })).unwrap();
+        let der = BASE64_URL_SAFE_NO_PAD.decode(SHORT_KEY).unwrap();
+        let header = Header { kid: Some("short".to_owned()), ..Header::new(Algorithm::RS256) };
+        let claims = json!({
+            "iss": "https://id.example", "aud": "fanfare", "sub": "7", "nonce": "n",
+            "exp": get_current_timestamp() + 300,
+        });
+        let token = encode(&header, &claims, &EncodingKey::from_rsa_der(&der)).unwrap();
+        let refused = verify(&token, &keys, &provider, "https://id.example", "n").err().unwrap();
+        assert!(refused.to_string().contains("RSA key"), "{refused:#}");
     }
 }
