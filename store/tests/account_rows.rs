@@ -1,9 +1,10 @@
 //! Accounts and their grants.
 
 use super::*;
+use domain::AccountProfile;
 use store::accounts::{
     oauth_states::Begun,
-    pending_logins::{self, Digest, Pending},
+    pending_logins::{self, Digest, Pending, Selection},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -336,7 +337,14 @@ async fn an_expired_login_keeps_its_owner_for_a_day_and_no_grant() {
         network: None,
         tenant_id: None,
         redirect_uri: None,
-        offers: Vec::new(),
+        offers: vec![AccountProfile {
+            network_unique_id: "1".to_owned(),
+            username: "ada".to_owned(),
+            display_name: "Ada".to_owned(),
+            account_type: "page".to_owned(),
+            profile_image_url: None,
+            profile_url: None,
+        }],
         selection: None,
         confirm: false,
         account: None,
@@ -344,24 +352,28 @@ async fn an_expired_login_keeps_its_owner_for_a_day_and_no_grant() {
         expires_at,
     };
     let (first, next, last) = (Digest::of("first"), Digest::of("next"), Digest::of("last"));
-    let sealed = async || {
-        let grants = sqlx::query_scalar(
-            "select grants_sealed from pending_logins where encode(token_digest, 'hex') = $1",
-        );
-        let grants: Option<Vec<u8>> = grants.bind(first.to_string()).fetch_one(&db).await.unwrap();
-        grants
+    let is_erased = async |digest: Digest| {
+        let query =
+            "select offers = '[]' and grants_sealed is null and chosen is null and account_ids is null
+                     from pending_logins where encode(token_digest, 'hex') = $1";
+        let is_erased: bool =
+            sqlx::query_scalar(query).bind(digest.to_string()).fetch_one(&db).await.unwrap();
+        is_erased
     };
     pending_logins::store(&db, first, &login(at(13)), b"sealed", at(12)).await.unwrap();
-    pending_logins::store(&db, next, &login(at(14)), b"sealed", at(12)).await.unwrap();
-    assert!(sealed().await.is_some(), "it has not expired");
+    pending_logins::store(&db, next, &login(at(13)), b"sealed", at(12)).await.unwrap();
+    let selection =
+        Selection { chosen: vec!["1".to_owned()], accounts: vec![AccountId(uuid::Uuid::now_v7())] };
+    pending_logins::settle(&mut db.acquire().await.unwrap(), owner, next, &selection).await.unwrap();
+    assert!(!is_erased(first).await && !is_erased(next).await, "they have not expired");
     let day = TimeDelta::days(1);
     pending_logins::store(&db, last, &login(at(15)), b"sealed", at(13)).await.unwrap();
-    assert_eq!(sealed().await, None);
+    assert!(is_erased(first).await && is_erased(next).await);
     assert!(pending_logins::find(&db, first, at(13)).await.unwrap().is_none());
     assert_eq!(pending_logins::owner(&db, first).await.unwrap(), Some(owner));
     pending_logins::store(&db, Digest::of("later"), &login(at(15) + day), b"sealed", at(13) + day)
         .await
         .unwrap();
     assert_eq!(pending_logins::owner(&db, first).await.unwrap(), None);
-    assert_eq!(pending_logins::owner(&db, next).await.unwrap(), Some(owner));
+    assert_eq!(pending_logins::owner(&db, last).await.unwrap(), Some(owner));
 }

@@ -126,9 +126,11 @@ pub async fn store(
              select token_digest from pending_logins where expires_at <= $9::timestamptz - interval '1 day'
              limit 100 for update skip locked)
          ), erased as (
-           update pending_logins set offers = '[]', grants_sealed = null where token_digest in (
+           update pending_logins set offers = '[]', chosen = null, account_ids = null, grants_sealed = null
+           where token_digest in (
              select token_digest from pending_logins
-             where expires_at <= $9 and expires_at > $9::timestamptz - interval '1 day' and grants_sealed is not null
+             where expires_at <= $9 and expires_at > $9::timestamptz - interval '1 day'
+               and (grants_sealed is not null or offers <> '[]')
              limit 100 for update skip locked)
          )
          insert into pending_logins (token_digest, org_id, mode, platform, network_id, tenant_id, redirect_uri,
