@@ -15,6 +15,7 @@ use std::{
         LazyLock,
         atomic::{AtomicU32, Ordering},
     },
+    thread,
 };
 use store::Pool;
 use temporalio_client::{Client, ClientOptions, ConnectionOptions};
@@ -162,7 +163,8 @@ pub fn directory() -> PathBuf {
     DIRECTORY.0.clone()
 }
 
-/// Creates the directory. Postgres's user must be able to enter it, so it is not in root's home.
+/// Creates the directory, and removes in the background those of runs that ended together with what was to remove them.
+/// Postgres's user must be able to enter it, so it is not in root's home.
 fn make_directory() -> PathBuf {
     let root = std::env::temp_dir().join(format!("fanfare-tests-{}", Uid::current()));
     let dir = root.join(std::process::id().to_string());
@@ -172,6 +174,16 @@ fn make_directory() -> PathBuf {
             std::fs::set_permissions(passable, std::fs::Permissions::from_mode(0o711)).expect("passable");
         }
     }
+    thread::spawn(move || {
+        for entry in std::fs::read_dir(&root).expect("readable").flatten() {
+            let is_over =
+                entry.file_name().to_str().is_some_and(|pid| !Path::new("/proc").join(pid).exists());
+            if is_over {
+                // Another run may be removing it too.
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+    });
     dir
 }
 
