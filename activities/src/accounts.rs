@@ -232,17 +232,18 @@ impl Accounts {
         _cx: ActivityContext,
         request: EditRequest,
     ) -> Result<EditOutcome, ActivityError> {
-        let EditRequest { account_ref, post, target, digest, is_change } = request;
+        let EditRequest { account_ref, post, target, edit, is_change } = request;
         let (engine, owner) = (&self.deps.engine, account_ref.owner);
         let _share = self.shares.admit(owner.org)?;
-        let Some(taken) = take_edit(&engine.db, owner, (post, target), &digest).await? else {
+        let Some(taken) = take_edit(&engine.db, owner, (post, target), edit).await? else {
             return Ok(EditOutcome::Superseded);
         };
-        let TakenEdit { edits, platform_ids } = taken;
+        let TakenEdit { edits, platform_ids, .. } = &taken;
         let record = async |made: &[Edit], is_in_doubt: bool| {
+            let is_whole = made.len() == edits.len();
             let made = if is_change { Changes::of(made) } else { Changes::default() };
-            let result = EditResult { made, is_in_doubt };
-            record_edit(&engine.db, owner, (post, target), &digest, &result, (engine.now)()).await
+            let result = EditResult { made, is_whole, is_in_doubt };
+            record_edit(&engine.db, owner, (post, target), &taken, &result, (engine.now)()).await
         };
         let made = Arc::new(AtomicUsize::new(0));
         let outcome = self
@@ -274,7 +275,7 @@ impl Accounts {
             record(&edits[..count], is_in_doubt).await?;
             return Ok(EditOutcome::Failed { failure });
         }
-        if !record(&edits, false).await? {
+        if !record(edits, false).await? {
             return Ok(EditOutcome::Superseded);
         }
         info!(

@@ -68,4 +68,6 @@ ids! {
     PersonId,
     /// An import of an account's earlier posts.
     ImportId,
+    /// An edit of a live target's posts.
+    EditId,
 }

@@ -47,8 +47,8 @@ pub use email::Email;
 pub use failure::{Effect, ErrorCode, ErrorSource, Failure, GrantState, Holds, MAY_BE_LIVE};
 pub use grant::{AccountProfile, App, AppAccess, AppConfig, Grant, Identity};
 pub use id::{
-    AccountId, ContainerId, DeliveryId, EventId, ImportId, KeyId, MediaId, MemberId, NetworkId, OrgId,
-    PersonId, PostId, ProfileId, StateId, TargetId, WebhookId,
+    AccountId, ContainerId, DeliveryId, EditId, EventId, ImportId, KeyId, MediaId, MemberId, NetworkId,
+    OrgId, PersonId, PostId, ProfileId, StateId, TargetId, WebhookId,
 };
 pub use issue::{Issue, Severity, Subject};
 pub use limit::{LimitSource, LimitUsage};

@@ -145,12 +145,13 @@ create table targets (
   -- `config`, settings of the platform.
   edits jsonb,
   edited_at timestamptz,
-  -- The edit that is being made, or was made last: its changes of each container (domain::Edit), which the API writes
-  -- and a worker reads; the digest of the values that it sets, by which the worker names it; and the time until which
-  -- another one waits.
-  edit_changes jsonb,
+  -- The edit that is being made, or was made last: its id, by which a worker names it; the digest of the values that it
+  -- sets, which tells the same edit from another one; the time until which another one waits; and its changes of each
+  -- container (domain::Edit), which the API writes and a worker reads, until they are made.
+  edit_id uuid,
   edit_digest text,
   edit_until timestamptz,
+  edit_changes jsonb,
   -- Platform ids of the thread's first post and of the one that the target replies to, from its first attempt on: a
   -- look-up must search below the same post as the call did.
   reply_root text,

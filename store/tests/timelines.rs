@@ -35,10 +35,11 @@ async fn a_timeline_that_goes_on_is_deleted_again() {
                 let edits = [text_edit("Before", "New")];
                 let of = (post.id, target);
                 let begun = publishing::begin_edit(&db, unbounded(owner), of, &edits, None).await.unwrap();
-                let publishing::BeginEdit::Begun { digest } = begun else { panic!("{begun:?}") };
+                let publishing::BeginEdit::Begun { edit, .. } = begun else { panic!("{begun:?}") };
+                let taken = publishing::take_edit(&db, owner, of, edit).await.unwrap().unwrap();
                 let made = publishing::Changes::of(&edits);
-                let result = publishing::EditResult { made, is_in_doubt: false };
-                assert!(publishing::record_edit(&db, owner, of, &digest, &result, now).await.unwrap());
+                let result = publishing::EditResult { made, is_whole: true, is_in_doubt: false };
+                assert!(publishing::record_edit(&db, owner, of, &taken, &result, now).await.unwrap());
             }
             "revive" => {
                 tests::sql(

@@ -27,6 +27,7 @@ use domain::{Edit, Media, Missing, PostId, TargetStatus, overrides};
 use platforms::Feature;
 use poem_openapi::Object;
 use serde_json::{Map, Value, json};
+use starter::requests::Unanswered;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{
     accounts::Account,
@@ -190,8 +191,8 @@ async fn make(
     is_change: bool,
 ) -> Result<(), Problem> {
     let (of, seen) = ((post, target.id), target.edited_at);
-    let digest = match publishing::begin_edit(call.db(), call.access(), of, edits, seen).await? {
-        BeginEdit::Begun { digest } => digest,
+    let (edit, is_first) = match publishing::begin_edit(call.db(), call.access(), of, edits, seen).await? {
+        BeginEdit::Begun { edit, is_first } => (edit, is_first),
         BeginEdit::NotLive(status) => return Err(not_live(status)),
         BeginEdit::Unpublished => return Err(gone()),
         BeginEdit::NoReply(position) => {
@@ -206,8 +207,12 @@ async fn make(
         BeginEdit::Missing => return Err(Problem::not_found("target")),
     };
     let account_ref = accounts::account_ref(call, account);
-    let request = EditRequest { account_ref, post, target: target.id, digest, is_change };
-    match workers::request(call, request).await? {
+    let request = EditRequest { account_ref, post, target: target.id, edit, is_change };
+    let answer = call.app.workers.call(request).await;
+    if is_first && matches!(answer, Err(Unanswered::Disconnected)) {
+        publishing::give_up_edit(call.db(), call.owner, target.id, edit).await?;
+    }
+    match answer.map_err(workers::unanswered)? {
         EditOutcome::Edited => Ok(()),
         EditOutcome::Superseded => {
             let (_, target) = posts::target(call, &post.to_string(), &target.id.to_string()).await?;
@@ -341,6 +346,7 @@ async fn rewrite(
         Rewritten::Changed => {
             conflict("the target was edited in the meantime; read it again and repeat the edit".to_owned())
         }
+        Rewritten::Busy => Err(busy()),
         Rewritten::NoMedia => Err(content::media_not_ready()),
         Rewritten::Missing => Err(Problem::not_found("target")),
     }

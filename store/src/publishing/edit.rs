@@ -1,10 +1,11 @@
 //! Edits of a live target's posts on their platform.
 //!
-//! The API stores what an edit sets and names it by a digest; a worker reads it by that and makes the calls. So histories
-//! of workflows have no texts.
+//! The API stores what an edit sets and gives it an id; a worker reads it by that and makes the calls. So histories of
+//! workflows have no texts.
 //!
 //! An edit sets values, so that the same one may be made twice. Two different ones may not overlap: the platform could
-//! keep the one, and the row the other. So one edit holds the target until it has ended, or for [`EDIT_LEASE`].
+//! keep the one, and the row the other. So one edit holds the target until it has ended, or for [`EDIT_LEASE`]. Two of
+//! the same hold it until both have.
 
 use super::{TargetKey, note};
 use crate::{
@@ -13,14 +14,16 @@ use crate::{
     posts::timeline,
 };
 use chrono::{DateTime, Utc};
-use domain::{Edit, Owner, PostId, TargetId, TargetStatus};
+use domain::{Edit, EditId, Owner, PostId, TargetId, TargetStatus};
 use serde_json::{Map, Value, json};
 use sqlx::{PgExecutor, PgPool, types::Json};
 use std::{collections::BTreeMap, time::Duration};
+use uuid::Uuid;
 
-/// Time after which an edit without a known result no longer keeps others waiting: longer than a worker is waited for,
-/// and longer than its calls take once it has taken the edit.
-pub const EDIT_LEASE: Duration = Duration::from_secs(30);
+/// Time after which an edit without a known result no longer keeps others waiting: longer than a worker is waited for
+/// (35 s: 30 for the request, 3 to start it, 2 for the way back), and longer than its calls take once it has taken the
+/// edit.
+pub const EDIT_LEASE: Duration = Duration::from_secs(40);
 
 /// New values of a live target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,6 +65,8 @@ impl Changes {
 pub struct EditResult {
     /// What the platform has changed for sure: all of the edit, or its first part.
     pub made: Changes,
+    /// True if every call was made.
+    pub is_whole: bool,
     /// True if the last call has no known result: it may still take effect after a later one.
     pub is_in_doubt: bool,
 }
@@ -72,7 +77,9 @@ pub enum BeginEdit {
     /// The edit is stored and holds the target.
     Begun {
         /// Names the edit to the worker that makes it.
-        digest: String,
+        edit: EditId,
+        /// True unless the same edit is being made already.
+        is_first: bool,
     },
     /// Nothing is live: the target has this status.
     NotLive(TargetStatus),
@@ -130,57 +137,79 @@ pub async fn begin_edit(
     if let Some(missing) = edits.iter().find(|edit| !live.contains_key(&edit.position)) {
         return Ok(BeginEdit::NoReply(missing.position));
     }
-    let digest = sqlx::query_scalar!(
+    let edit = sqlx::query_scalar!(
         r#"update targets
            set edit_changes = $2, edit_digest = md5($3),
+             edit_id = case when edit_digest = md5($3) then edit_id else $5 end,
              edit_until = clock_timestamp() + make_interval(secs => $4)
            where id = $1
-           returning edit_digest as "digest!""#,
+           returning edit_id as "edit!""#,
         target.0,
         Json(edits) as _,
         content,
-        EDIT_LEASE.as_secs_f64()
+        EDIT_LEASE.as_secs_f64(),
+        Uuid::now_v7()
     )
     .fetch_one(&mut *tx)
     .await?;
     tx.commit().await?;
-    Ok(BeginEdit::Begun { digest })
+    Ok(BeginEdit::Begun { edit: EditId(edit), is_first: !row.is_held })
+}
+
+/// Lets other edits of a target begin: this one, the first of its kind, was given to no worker.
+pub async fn give_up_edit(db: &PgPool, owner: Owner, target: TargetId, edit: EditId) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update targets set edit_until = null where id = $1 and org_id = $2 and mode = $3 and edit_id = $4",
+        target.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        edit.0
+    )
+    .execute(db)
+    .await?;
+    Ok(())
 }
 
 /// An edit that a worker makes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TakenEdit {
-    /// The changes, the main post first.
+    /// The edit.
+    pub edit: EditId,
+    /// Time until which it holds the target.
+    pub until: DateTime<Utc>,
+    /// The changes, the main post first; none if all are made already.
     pub edits: Vec<Edit>,
     /// Ids of the live containers on the platform, by position. Each change has one.
     pub platform_ids: BTreeMap<u16, String>,
 }
 
-/// Takes an edit by its digest, and holds the target for the time of its calls. `None` if another edit has begun
-/// since, or the posts were deleted.
+/// Takes an edit by its id, and holds the target for the time of its calls. `None` if another edit has begun since, or
+/// the posts were deleted.
 pub async fn take_edit(
     db: &PgPool,
     owner: Owner,
     (post, target): (PostId, TargetId),
-    digest: &str,
+    edit: EditId,
 ) -> sqlx::Result<Option<TakenEdit>> {
-    let edits = sqlx::query_scalar!(
+    let row = sqlx::query!(
         r#"update targets set edit_until = clock_timestamp() + make_interval(secs => $6)
-           where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and edit_digest = $5
+           where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and edit_id = $5
              and status = 'published' and unpublished_at is null
-           returning edit_changes as "edits!: Json<Vec<Edit>>""#,
+           returning edit_until as "until!", edit_changes as "edits: Json<Vec<Edit>>""#,
         target.0,
         post.0,
         owner.org.0,
         owner.mode.as_str(),
-        digest,
+        edit.0,
         EDIT_LEASE.as_secs_f64()
     )
     .fetch_optional(db)
     .await?;
-    let Some(Json(edits)) = edits else { return Ok(None) };
+    let Some(row) = row else { return Ok(None) };
+    let edits = row.edits.map(|Json(edits)| edits).unwrap_or_default();
     // A container that was live when the edit began keeps its id.
-    Ok(Some(TakenEdit { edits, platform_ids: platform_ids(db, target).await? }))
+    let platform_ids = platform_ids(db, target).await?;
+    Ok(Some(TakenEdit { edit, until: row.until, edits, platform_ids }))
 }
 
 async fn platform_ids(db: impl PgExecutor<'_>, target: TargetId) -> sqlx::Result<BTreeMap<u16, String>> {
@@ -195,17 +224,17 @@ async fn platform_ids(db: impl PgExecutor<'_>, target: TargetId) -> sqlx::Result
     Ok(ids.collect())
 }
 
-/// Records what an edit has changed, and lets other edits begin unless its last call is in doubt. Returns false if
-/// another edit has begun since.
+/// Records what an edit has changed, and lets other edits begin unless its last call is in doubt or the same edit was
+/// taken once more. Returns false if another edit has begun since.
 pub async fn record_edit(
     db: &PgPool,
     owner: Owner,
     (post, target): (PostId, TargetId),
-    digest: &str,
+    taken: &TakenEdit,
     result: &EditResult,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
-    let EditResult { made, is_in_doubt } = result;
+    let EditResult { made, is_whole, is_in_doubt } = result;
     let mut tx = crate::begin(db).await?;
     let is_empty = *made == Changes::default();
     let recorded = sqlx::query!(
@@ -215,8 +244,9 @@ pub async fn record_edit(
                'config', coalesce(edits -> 'config', '{}') || $6) end,
              edited_at = case when $8 then edited_at else $7 end,
              updated_at = case when $8 then updated_at else $7 end,
-             edit_until = case when $10 then edit_until end
-         where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and edit_digest = $9
+             edit_until = case when $10 or edit_until <> $11 then edit_until end,
+             edit_changes = case when not $12 or edit_until <> $11 then edit_changes end
+         where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and edit_id = $9
          returning platform",
         target.0,
         post.0,
@@ -226,8 +256,10 @@ pub async fn record_edit(
         Json(&made.settings) as _,
         now,
         is_empty,
-        digest,
-        is_in_doubt
+        taken.edit.0,
+        is_in_doubt,
+        taken.until,
+        is_whole
     )
     .fetch_optional(&mut *tx)
     .await?;

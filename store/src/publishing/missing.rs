@@ -187,8 +187,10 @@ pub enum Rewritten {
     NotMissing(u16),
     /// The part at this position may be live: its publishing call has no known result.
     MayBeLive(u16),
-    /// The target was edited since the caller read it, or is being edited.
+    /// The target was edited since the caller read it.
     Changed,
+    /// An edit of what is live is being made.
+    Busy,
     /// A media asset was deleted in the meantime.
     NoMedia,
     /// The target doesn't exist.
@@ -227,7 +229,10 @@ pub async fn rewrite(
     .fetch_optional(&mut *tx)
     .await?;
     let Some(row) = row else { return Ok(Rewritten::Missing) };
-    if row.is_held || row.edited_at != seen {
+    if row.is_held {
+        return Ok(Rewritten::Busy);
+    }
+    if row.edited_at != seen {
         return Ok(Rewritten::Changed);
     }
     let begun = sqlx::query!(

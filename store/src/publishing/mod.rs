@@ -48,7 +48,9 @@ use std::time::Duration;
 pub use begin::{BeginResult, begin};
 pub(crate) use cancel::cancel;
 pub use domain::publishing::{Barred, NoParent, Parent, Place, Purpose, wait::Waiting};
-pub use edit::{BeginEdit, Changes, EDIT_LEASE, EditResult, TakenEdit, begin_edit, record_edit, take_edit};
+pub use edit::{
+    BeginEdit, Changes, EDIT_LEASE, EditResult, TakenEdit, begin_edit, give_up_edit, record_edit, take_edit,
+};
 pub use frozen::is_frozen;
 pub(crate) use holds::FORGOTTEN_AFTER;
 pub use holds::{Held, held, hold, lift};
@@ -782,8 +784,8 @@ pub struct TargetState {
     pub in_doubt: bool,
 }
 
-/// Returns the error code that a column has. One that a later version wrote, before a rollback, counts as none: it explains
-/// what was, and nothing depends on it.
+/// Returns the error code that a column has. One that a later version wrote, before a rollback, counts as none: an attempt
+/// begins as if none had failed, and an end that an operator makes of it is a `network_error`.
 fn known_code(code: Option<&str>) -> Option<ErrorCode> {
     code?.parse().ok()
 }

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, Failure, Issue, LimitUsage, Owner, PostId, SelectOption, TargetId, TargetStatus,
+    AccountId, EditId, Failure, Issue, LimitUsage, Owner, PostId, SelectOption, TargetId, TargetStatus,
     outbox::{Disconnection, ExpiringGrant},
 };
 use serde::{Deserialize, Serialize};
@@ -104,8 +104,8 @@ pub struct EditRequest {
     pub post: PostId,
     /// Target id.
     pub target: TargetId,
-    /// Names the edit, whose changes are in the target's row.
-    pub digest: String,
+    /// The edit, whose changes are in the target's row.
+    pub edit: EditId,
     /// True if it changes anything; else it only makes sure that the platform shows what is stored.
     pub is_change: bool,
 }
