@@ -2,7 +2,8 @@
 //! the function that answers it.
 //!
 //! A page asks for the scopes of the operations that it shows, an action for that of the operation that it calls, and
-//! for those of the page that it draws. What is not in this table is not there, and what is there asks for its scopes.
+//! for those of the page that it draws. Everything behind the session of a member stands here; signing in
+//! and out, invitations and assets are in the [root](crate), operators' pages in [`crate::operators`].
 
 use crate::{
     accounts, analytics, audit, calendar,

@@ -119,7 +119,7 @@ create table oauth_states (
   expires_at timestamptz not null,
   -- A login that only a call with an API key connects.
   confirm boolean not null default false,
-  -- Who began the login, and what it may change: see store::oauth_states::Begun.
+  -- Who began the login, and what it may change: see store::accounts::oauth_states::Begun.
   begun jsonb
 );
 create index oauth_states_expiry on oauth_states (expires_at);

@@ -59,13 +59,13 @@ create table events (
   -- The exact bytes of every delivery: fixed here, signed anew at each attempt.
   body text not null,
   created_at timestamptz not null default now(),
-  -- Where the event is in the stream of its owner; null until a reader asks for it. See store::events.
+  -- Where the event is in the stream of its owner; null until a reader asks for it. See store::webhooks::events.
   streamed_at timestamptz
 ) partition by range (id);
 create index events_post on events (post_id) where post_id is not null;
 create index events_stream on events (org_id, mode, streamed_at, id) where streamed_at is not null;
 create index events_unstreamed on events (org_id, mode, created_at, id) where streamed_at is null;
--- The events of an owner, newest first, of each name or some: see store::events::newest. By their time, which no other
+-- The events of an owner, newest first, of each name or some: see store::webhooks::events::newest. By their time, which no other
 -- index has: by the id, Postgres would read through the primary key for a name that it takes for a common one.
 create index events_newest on events (org_id, mode, event, created_at desc, id desc);
 
@@ -90,7 +90,7 @@ create table deliveries (
   round integer not null default 0,
   swept_at timestamptz,
   -- What an endpoint answered to each attempt of a delivery, oldest first; null while the first attempt is the only one or
-  -- none has failed. The columns of the row have the last one. See store::deliveries::Answer.
+  -- none has failed. The columns of the row have the last one. See store::webhooks::deliveries::Answer.
   answers jsonb
 ) partition by range (id);
 create index deliveries_page on deliveries (webhook_id, created_at desc, id desc);
@@ -217,7 +217,7 @@ end $$;
 
 select partition_create(parent, now() + interval '4 weeks') from unnest(array['events', 'deliveries']) parent;
 
--- Functions that run as the owner of the schema: `store::roles` grants the processes their use.
+-- Functions that run as the owner of the schema: `store::upkeep::roles` grants the processes their use.
 revoke execute on function partition_create(text, timestamptz) from public;
 revoke execute on function partition_detach(text, timestamptz) from public;
 revoke execute on function partition_discard(text, timestamptz, integer) from public;

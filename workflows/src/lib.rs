@@ -3,7 +3,7 @@
 //! A workflow is replayed from its history after a crash, so it sees only its context, the domain and the
 //! declarations in [`activities`]. Postgres holds the facts; a workflow holds progress. Inputs and results are
 //! ids and small values, since operators read histories: no content, no tokens. What a request has to bring along because
-//! no row has it, such as a code or a draft, is sealed to the workers.
+//! no row has it, such as a code or a post that is only validated, is sealed to the workers.
 
 pub mod activities;
 pub mod attributes;

@@ -22,8 +22,8 @@ pub async fn request<R: Request>(call: &Call<'_>, request: R) -> Result<R::Respo
     call.app.workers.call(request).await.map_err(unanswered)
 }
 
-/// Seals a value to the workers, which goes through a request: whoever reads the histories of workflows can't read it.
-/// `aad` names its purpose.
+/// Seals a value that goes to the workers in a request, so that readers of workflow histories can't read it. `aad` names
+/// its purpose.
 pub fn seal(app: &App, value: &impl Serialize, aad: &[u8]) -> String {
     let plain = serde_json::to_vec(value).expect("it is plain data");
     BASE64_STANDARD.encode(app.config.sealer.seal(&plain, aad))
