@@ -303,7 +303,8 @@ pub(crate) async fn redeliver_in(
         DeliveryStatus::Pending => return hurry(tx, owner, webhook, id).await,
         DeliveryStatus::Delivered | DeliveryStatus::Failed => {}
     }
-    let row = sqlx::query!(
+    let delivery = sqlx::query_as!(
+        Delivery,
         r#"update deliveries
            set status = 'pending', round = round + 1, attempts = 0, response_status = null,
                response_excerpt = null, latency_ms = null, error = null, next_attempt_at = null,
@@ -312,25 +313,14 @@ pub(crate) async fn redeliver_in(
                  'at', delivered_at, 'status', response_status, 'excerpt', response_excerpt, 'latency_ms', latency_ms,
                  'error', error)) else answers end
            where id = $1
-           returning event_id, event, status as "status: Parsed<DeliveryStatus>", attempts, response_status, error,
+           returning id, event_id, event, status as "status: Parsed<DeliveryStatus>", attempts, response_status, error,
              next_attempt_at, created_at, delivered_at"#,
         id.0
     )
     .fetch_one(&mut *tx)
     .await?;
     wake::revive(&mut *tx, owner, webhook, Some(id)).await?;
-    Ok(RedeliverResult::Queued(Delivery {
-        id,
-        event_id: EventId(row.event_id),
-        event: row.event,
-        status: row.status.0,
-        attempts: row.attempts,
-        response_status: row.response_status,
-        error: row.error,
-        next_attempt_at: row.next_attempt_at,
-        created_at: row.created_at,
-        delivered_at: row.delivered_at,
-    }))
+    Ok(RedeliverResult::Queued(delivery))
 }
 
 /// Has a delivery that waits for its next attempt attempted now, in the same round.
@@ -340,29 +330,19 @@ async fn hurry(
     webhook: WebhookId,
     id: DeliveryId,
 ) -> sqlx::Result<RedeliverResult> {
-    let row = sqlx::query!(
+    let delivery = sqlx::query_as!(
+        Delivery,
         r#"update deliveries d set next_attempt_at = null
            from webhooks w
            where d.id = $1 and w.id = d.webhook_id and d.status = 'pending'
              and (d.next_attempt_at > now() or w.probe_at > now())
-           returning d.event_id, d.event, d.status as "status: Parsed<DeliveryStatus>", d.attempts, d.response_status,
+           returning d.id, d.event_id, d.event, d.status as "status: Parsed<DeliveryStatus>", d.attempts, d.response_status,
              d.error, d.next_attempt_at, d.created_at, d.delivered_at"#,
         id.0
     )
     .fetch_optional(&mut *tx)
     .await?;
-    let Some(row) = row else { return Ok(RedeliverResult::InProgress) };
+    let Some(delivery) = delivery else { return Ok(RedeliverResult::InProgress) };
     wake::revive(&mut *tx, owner, webhook, Some(id)).await?;
-    Ok(RedeliverResult::Queued(Delivery {
-        id,
-        event_id: EventId(row.event_id),
-        event: row.event,
-        status: row.status.0,
-        attempts: row.attempts,
-        response_status: row.response_status,
-        error: row.error,
-        next_attempt_at: row.next_attempt_at,
-        created_at: row.created_at,
-        delivered_at: row.delivered_at,
-    }))
+    Ok(RedeliverResult::Queued(delivery))
 }
