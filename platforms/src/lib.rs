@@ -61,6 +61,8 @@ pub use reply::Reply;
 pub use scopes::*;
 pub use session::*;
 
+use std::time::Duration;
+
 /// The result of a platform call: a value, or a failure whose code determines the next step.
 pub type Result<T, E = domain::Failure> = std::result::Result<T, E>;
 
@@ -98,6 +100,11 @@ pub fn all() -> &'static [&'static Adapter] {
 /// Returns the platform with this id.
 pub fn get(id: &str) -> Option<&'static Adapter> {
     ALL.iter().copied().find(|platform| platform.id == id)
+}
+
+/// Returns the ids of the platforms whose grants are renewed ahead, each with their least age.
+pub fn renewals() -> Vec<(&'static str, Duration)> {
+    ALL.iter().filter_map(|platform| Some((platform.id, platform.auth.renewal_age()?))).collect()
 }
 
 /// Returns the display name of a platform; the id itself if there is no such platform.

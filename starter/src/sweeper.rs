@@ -58,9 +58,7 @@ impl Sweeper {
     /// Sweeps until the future is dropped.
     pub async fn run(self) {
         let scaled = |time, least| self.time_scale.scale(time).max(least);
-        let ages =
-            platforms::all().iter().filter_map(|platform| Some((platform.id, platform.auth.renewal_age()?)));
-        let renewal_ages: Vec<_> = ages.collect();
+        let renewal_ages = platforms::renewals();
         let timing = Timing {
             grace: scaled(GRACE, MIN_SCALED),
             row_interval: scaled(ROW_INTERVAL, MIN_ROW_INTERVAL),

@@ -26,7 +26,6 @@ use api::{
 use chrono::{DateTime, Utc};
 use futures::{FutureExt, future::ready};
 use poem::{Request, Response};
-use std::time::Duration;
 use store::{Pool, people::audit::Actor};
 
 /// Path of the pages, below the dashboard's.
@@ -173,9 +172,4 @@ impl Operator<'_> {
             Problem::new(Code::InvalidRequest, format!("give a reason of at most {MAX_CHARS} characters"))
         })
     }
-}
-
-/// The platforms whose grants are renewed ahead, each with their least age.
-fn renewals() -> Vec<(&'static str, Duration)> {
-    platforms::all().iter().filter_map(|platform| Some((platform.id, platform.auth.renewal_age()?))).collect()
 }

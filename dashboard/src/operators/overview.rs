@@ -1,7 +1,7 @@
 //! How publishing goes, and what is stuck, overdue and throttled, by platform and organization: the page of the one on
 //! call.
 
-use super::{Operator, outcome::see, renewals};
+use super::{Operator, outcome::see};
 use crate::{
     fields,
     labels::RelativeTime,
@@ -191,7 +191,7 @@ pub(super) async fn show(operator: &Operator<'_>, error: Option<PageError>) -> R
     };
     let Summary { all, platforms, organizations, causes } =
         operators::summary(operator.db(), &filter).await?;
-    let renewed: Vec<_> = renewals().into_iter().map(|(id, _)| id.to_owned()).collect();
+    let renewed: Vec<_> = platforms::renewals().into_iter().map(|(id, _)| id.to_owned()).collect();
     let backlog = backlog::read(operator.db(), &renewed).await?;
     let chosen = TIMES.iter().find(|(id, ..)| operator.query.get("time") == *id).unwrap_or(&TIMES[1]);
     let rates = operators::rates(operator.db(), &platforms::IDS, Duration::from_secs(chosen.2)).await?;

@@ -4,7 +4,6 @@ use super::{
     Operator,
     outcome::Outcome,
     overview::{Line, PATIENCE},
-    renewals,
 };
 use crate::{
     choice::Choice,
@@ -131,7 +130,7 @@ pub(super) async fn show(operator: &Operator<'_>, error: Option<PageError>) -> R
                 let causes = summary.causes.into_iter().map(|load| Line::of(load, "code", now)).collect();
                 counts = Some((Line::of(summary.all, "", now), causes));
             }
-            operators::stuck(operator.db(), filter, &renewals()).await?
+            operators::stuck(operator.db(), filter, &platforms::renewals()).await?
         };
         rows = items.into_iter().map(|item| Row::of(item, operator, now)).collect();
     }
@@ -212,7 +211,7 @@ async fn all(operator: &Operator<'_>) -> Result<Vec<Uuid>, Problem> {
     let found = if operator.form.get("show") == "may_be_live" {
         operators::may_be_live(operator.db(), &filter, MAY_BE_LIVE_SINCE).await?
     } else {
-        operators::stuck(operator.db(), &filter, &renewals()).await?
+        operators::stuck(operator.db(), &filter, &platforms::renewals()).await?
     };
     Ok(found.iter().filter_map(|item| item.id.parse().ok()).collect())
 }
@@ -241,7 +240,7 @@ pub(super) async fn export(operator: &Operator<'_>) -> Result<Response, Problem>
     let items = if query.get("show") == "may_be_live" {
         operators::may_be_live(operator.db(), &filter, MAY_BE_LIVE_SINCE).await?
     } else {
-        operators::stuck(operator.db(), &filter, &renewals()).await?
+        operators::stuck(operator.db(), &filter, &platforms::renewals()).await?
     };
     let (kind, ending, text) = match query.get("format") {
         "json" => ("application/json", "json", serde_json::to_string_pretty(&items).unwrap_or_default()),
@@ -322,9 +321,15 @@ pub(super) async fn reconcile(operator: &Operator<'_>) -> Result<Response, Probl
         Err(problem) => return show(operator, Some(PageError::of("reconcile", problem))).await,
     };
     let parked = operator.form.given("parked").is_some();
-    let Reconciled { resumed, unparked } =
-        operators::reconcile(operator.db(), &renewals(), parked, Some(reason), &operator.by, operator.now())
-            .await?;
+    let Reconciled { resumed, unparked } = operators::reconcile(
+        operator.db(),
+        &platforms::renewals(),
+        parked,
+        Some(reason),
+        &operator.by,
+        operator.now(),
+    )
+    .await?;
     let mut outcome = Outcome::of("resumed", resumed as u64);
     if parked {
         outcome.set("unparked", unparked);

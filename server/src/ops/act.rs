@@ -1,6 +1,6 @@
 //! Actions on what is stuck.
 
-use super::{What, connect, renewals};
+use super::{What, connect};
 use crate::{
     clock,
     console::{Refusal, actor},
@@ -69,7 +69,7 @@ pub(super) async fn end(
 pub(super) async fn reconcile(database: &Database, parked: bool, reason: Option<&str>) -> anyhow::Result<()> {
     let db = connect(database).await?;
     let Reconciled { resumed, unparked } =
-        operators::reconcile(&db, &renewals(), parked, reason, &actor(), clock::now()).await?;
+        operators::reconcile(&db, &platforms::renewals(), parked, reason, &actor(), clock::now()).await?;
     println!("{resumed} messages for overdue rows were written; {unparked} parked messages are sent again");
     Ok(())
 }

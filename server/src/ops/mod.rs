@@ -13,7 +13,6 @@ use crate::{config, console::Refusal, database::Database};
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand, ValueEnum};
 use domain::{AccountId, DeliveryId, KeyId, Mode, OrgId, TargetId, WebhookId};
-use std::time::Duration;
 use store::{Pool, operators::Kind, publishing::freezes::Scope};
 use uuid::Uuid;
 
@@ -296,11 +295,6 @@ fn reason(text: &str) -> Result<String, String> {
         1..=200 => Ok(text.to_owned()),
         _ => Err("use at most 200 characters".to_owned()),
     }
-}
-
-/// The platforms whose grants are renewed ahead, each with their least age.
-fn renewals() -> Vec<(&'static str, Duration)> {
-    platforms::all().iter().filter_map(|platform| Some((platform.id, platform.auth.renewal_age()?))).collect()
 }
 
 #[cfg(test)]

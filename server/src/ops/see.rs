@@ -1,6 +1,6 @@
 //! Lists of stuck rows and of freezes, and the record of a post.
 
-use super::{Show, Stuck, connect, renewals};
+use super::{Show, Stuck, connect};
 use crate::{
     clock,
     console::{Refusal, table},
@@ -42,7 +42,7 @@ pub(super) async fn stuck(options: Stuck) -> anyhow::Result<()> {
     let items = if options.may_be_live {
         operators::may_be_live(&db, &filter, MAY_BE_LIVE_SINCE).await?
     } else {
-        operators::stuck(&db, &filter, &renewals()).await?
+        operators::stuck(&db, &filter, &platforms::renewals()).await?
     };
     let frozen = freezes::list(&db).await?;
     let waiting = if options.may_be_live { Vec::new() } else { waiting(&db, &filter).await? };
@@ -84,7 +84,7 @@ async fn waiting(db: &Pool, filter: &Filter) -> anyhow::Result<Vec<Waiting>> {
     let all = Filter { patience: Duration::ZERO, limit: MOST_WAITING, ..filter.clone() };
     let mut waiting: Vec<Waiting> = Vec::new();
     // Oldest first.
-    for item in operators::stuck(db, &all, &renewals()).await? {
+    for item in operators::stuck(db, &all, &platforms::renewals()).await? {
         if item.since < now - filter.patience {
             continue;
         }
