@@ -55,7 +55,7 @@ impl From<webhooks::DeliveryResponse> for Answer {
     }
 }
 
-/// What a button does that has a delivery made again: none while an attempt is under way or due.
+/// Returns the label of the button that repeats a delivery; `None` while an attempt is under way or due.
 pub(crate) fn again(delivery: &webhooks::Delivery, now: DateTime<Utc>) -> Option<&'static str> {
     match delivery.status.value() {
         DeliveryStatus::Delivered | DeliveryStatus::Failed => Some("Redeliver"),

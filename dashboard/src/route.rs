@@ -1,4 +1,4 @@
-//! What the routes of people's and of operators' pages have in common: paths, in which a segment in braces stands for
+//! The common part of the routes of people's and of operators' pages: paths, in which a segment in braces stands for
 //! any, and answers.
 
 use api::http::problem::Problem;

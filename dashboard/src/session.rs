@@ -46,7 +46,7 @@ pub(crate) enum SessionState {
     CrossSite,
 }
 
-/// What follows an attempt to sign in.
+/// Outcome of an attempt to sign in.
 pub(crate) enum Entry {
     /// A page.
     Page(Response),

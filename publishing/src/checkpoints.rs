@@ -1,4 +1,4 @@
-//! What an adapter keeps and asks while it prepares a publish, in the row of its container.
+//! Checkpoints, notes and questions of an adapter that prepares a publish, kept in the row of its container.
 
 use crate::Engine;
 use async_trait::async_trait;

@@ -46,17 +46,17 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    /// An argument is wrong.
+    /// Returns the refusal of a wrong argument.
     pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
         Self { code: 2, message: message.into() }.into()
     }
 
-    /// What an argument names does not exist.
+    /// Returns the refusal of an argument that names nothing.
     pub(crate) fn missing(message: impl Into<String>) -> anyhow::Error {
         Self { code: 3, message: message.into() }.into()
     }
 
-    /// There was nothing to do.
+    /// Returns the refusal of a command that has nothing to do.
     pub(crate) fn nothing(message: impl Into<String>) -> anyhow::Error {
         Self { code: 4, message: message.into() }.into()
     }

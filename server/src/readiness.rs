@@ -1,4 +1,4 @@
-//! What the probes of a process look at.
+//! Checks behind the probes of a process.
 
 use media::FileStore;
 use std::{
@@ -91,7 +91,7 @@ async fn namespace(client: &Client) -> Result<(), String> {
 /// The probes of a process.
 #[derive(Clone)]
 pub(crate) struct Probes {
-    /// What the process runs.
+    /// Role of the process, such as `api`.
     pub(crate) role: &'static str,
     /// The state that they show.
     pub(crate) health: Health,

@@ -49,7 +49,7 @@ create table restoring_posts (
 );
 
 -- Which server and database the rows were written on, and when a worker last said that it works on them: see
--- store::upkeep::lineage. `written_by` is the transaction that wrote the row, as its xmin says until the row is written anew.
+-- store::upkeep::lineage. `written_by` is the transaction that wrote the row, as its xmin says until the row is written again.
 create table installation (
   is_only boolean primary key default true check (is_only),
   id uuid not null,

@@ -199,7 +199,7 @@ async fn a_platforms_post_belongs_to_one_target() {
         publishing::record_ambiguous(&db, key.target, 0, begun, ErrorCode::NetworkError).await.unwrap();
         key
     };
-    // What ended stands in nobody's way, though it may have published.
+    // A target that has ended does not keep others waiting, though it may have published.
     let (dead, dead_begun) = begun(&ada).await;
     assert!(publishing::accept(&db, dead.target, 0, dead_begun, &json!({ "handle": 0 })).await.unwrap());
     let survivor = doubt(begun(&ada).await).await;
@@ -296,7 +296,7 @@ async fn a_reply_waits_for_the_whole_thread_and_keeps_what_it_found() {
     assert_eq!((&first.place, first.attempts), (&below("1", "2"), 1), "waiting is no attempt");
     let entries = timeline::list(&db, unbounded(owner), reply.id, WHOLE, None).await.unwrap().items;
     assert_eq!(entries.iter().filter(|entry| entry.kind == "waiting").count(), 1, "{entries:?}");
-    // What the post gets later changes nothing for a reply that has begun.
+    // A later id of the post changes nothing for a reply that has begun.
     sqlx::query("update publications set platform_id = 'other' where target_id = $1 and position = 1")
         .bind(key.target.0)
         .execute(&db)

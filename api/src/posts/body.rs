@@ -1,4 +1,4 @@
-//! What the bodies about a post are made of: texts, media, and a block of settings and overrides for each platform.
+//! Parts of the bodies about a post: texts, media, and a block of settings and overrides for each platform.
 //!
 //! A new post, a proposal, an edit and a profile share these parts, and the checks that need nothing but the body. A
 //! block is under `config` or at the top level; its settings are validated against the platform's schema once the
@@ -82,7 +82,7 @@ impl<const CLOSED: bool, const OF_POST: bool> Blocks<CLOSED, OF_POST> {
     }
 }
 
-/// What a platform's block, or one of its accounts, replaces of the post.
+/// Overrides of the post's content, media and time, for a platform or for one account.
 #[derive(Clone, Debug, Default, Object)]
 pub struct Overrides {
     /// Text of the main container; replies stay.
@@ -297,7 +297,7 @@ fn own_members(block: &Value) -> Value {
     Value::Object(own.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
-/// Where the checked values were in the request, for the paths of issues.
+/// Places of the checked values in the request, for the paths of issues.
 #[derive(Default)]
 pub struct SourcePaths {
     /// True if the text was in `content`, not in `containers`.

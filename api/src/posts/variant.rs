@@ -31,7 +31,7 @@ use store::{
 /// Maximum length of the text of all variants of a post, in bytes.
 const MAX_TEXT_BYTES: usize = 4 << 20;
 
-/// What some of a post's accounts get.
+/// Content, settings and time for some of a post's accounts.
 pub(crate) struct Variant {
     /// The accounts, all of one platform.
     pub accounts: Vec<Account>,
@@ -48,7 +48,7 @@ pub(crate) struct Variant {
     origin: Origin,
 }
 
-/// Where the parts of a variant were in the request, each if it was overridden.
+/// Places of a variant's parts in the request, each if it was overridden.
 #[derive(Clone, Debug, Default)]
 struct Origin {
     containers: Option<Vec<Segment>>,

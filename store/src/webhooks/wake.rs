@@ -1,5 +1,5 @@
-//! Messages that wake an endpoint: a transaction that adds deliveries wakes those that are asleep, and whoever opens one
-//! again has its endpoint look now. When an endpoint sleeps and wakes is the matter of [`drain`](super::drain).
+//! Messages that wake an endpoint: a transaction that adds deliveries wakes the endpoints that are asleep, and one that
+//! opens a delivery again has its endpoint look for due ones now. When an endpoint sleeps and wakes is the matter of [`drain`](super::drain).
 
 use crate::outbox;
 use domain::{

@@ -3678,7 +3678,7 @@ export interface components {
         };
         /**
          * Overrides
-         * @description What a platform's block, or one of its accounts, replaces of the post.
+         * @description Overrides of the post's content, media and time, for a platform or for one account.
          */
         Overrides: {
             /** @description The main post and its replies, in order; replaces all containers and their media. */

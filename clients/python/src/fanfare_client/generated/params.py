@@ -1303,7 +1303,7 @@ class NewWebhookReplay(TypedDict):
 
 class Overrides(TypedDict):
     """
-    What a platform's block, or one of its accounts, replaces of the post.
+    Overrides of the post's content, media and time, for a platform or for one account.
     """
 
     containers: NotRequired[list[NewContainer] | None]
