@@ -1,4 +1,4 @@
-//! Calls to platforms for accounts: health checks, values of settings, deletion of published posts, renewal and
+//! Calls to platforms for accounts: health checks, values of settings, edits and deletion of published posts, renewal and
 //! revocation of grants.
 
 #![expect(
@@ -13,21 +13,14 @@ use crate::{
     share::{self, Shares},
 };
 use domain::{
-    Edit, ErrorCode, Failure, LimitUsage, SelectOption, Subject, TargetStatus,
+    ErrorCode, Failure, LimitUsage, PostId, SelectOption, Subject, TargetId,
     outbox::{Disconnection, ExpiringGrant},
 };
-use platforms::{Feature, look_up::Findings};
-use publishing::{AccountSession, NoCheckpoints, Stop};
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicUsize, Ordering},
-};
+use platforms::look_up::Findings;
+use publishing::{AccountSession, LiveTarget, NoCheckpoints, Stop};
+use std::sync::{Arc, Mutex, PoisonError};
 use store::{
     accounts::{disconnect, grants},
-    publishing::{
-        Changes, EditResult, TakenEdit, Withdrawn, record_edit, record_unpublished, release_withdrawn,
-        take_edit, withdraw,
-    },
     upkeep::vault,
 };
 use temporalio_macros::activities;
@@ -39,7 +32,7 @@ use workflows::{
         UnpublishRequest, UnpublishResult, definition,
     },
     disconnect_account::REVOKE_TRIES,
-    worker_request::LOOK_UP_TIMEOUT,
+    worker_request::{CALL_TIMEOUT, LOOK_UP_TIMEOUT},
 };
 
 /// Activities about accounts and their grants.
@@ -233,56 +226,9 @@ impl Accounts {
         request: EditRequest,
     ) -> Result<EditOutcome, ActivityError> {
         let EditRequest { account_ref, post, target, edit, is_change } = request;
-        let (engine, owner) = (&self.deps.engine, account_ref.owner);
-        let _share = self.shares.admit(owner.org)?;
-        let Some(taken) = take_edit(&engine.db, owner, (post, target), edit).await? else {
-            return Ok(EditOutcome::Superseded);
-        };
-        let TakenEdit { edits, platform_ids, .. } = &taken;
-        let record = async |made: &[Edit], is_in_doubt: bool| {
-            let is_whole = made.len() == edits.len();
-            let made = if is_change { Changes::of(made) } else { Changes::default() };
-            let result = EditResult { made, is_whole, is_in_doubt };
-            record_edit(&engine.db, owner, (post, target), &taken, &result, (engine.now)()).await
-        };
-        let made = Arc::new(AtomicUsize::new(0));
-        let outcome = self
-            .deps
-            .call(&account_ref, |platform, cx| {
-                let (platform_ids, edits, made) = (platform_ids.clone(), edits.clone(), made.clone());
-                Box::pin(async move {
-                    let editing = platform.editing.map_err(|why| Failure::rejected(501, why))?;
-                    if let Some(why) = platform.explain(Feature::Editing, &cx.grant.scopes) {
-                        return Err(Failure::rejected(403, why));
-                    }
-                    made.store(0, Ordering::Relaxed);
-                    for edit in &edits {
-                        editing.edit(cx, &platform_ids[&edit.position], edit).await?;
-                        made.fetch_add(1, Ordering::Relaxed);
-                    }
-                    Ok(())
-                })
-            })
-            .await?;
-        let count = made.load(Ordering::Relaxed);
-        if let Err(failure) = outcome.answer {
-            info!(
-                target.id = %target, org.id = %owner.org, platform = account_ref.platform,
-                error.code = %failure.code, "Target {target} was not edited: {failure}"
-            );
-            // What did not answer may still take effect.
-            let is_in_doubt = matches!(failure.code, ErrorCode::Upstream(_) | ErrorCode::NetworkError);
-            record(&edits[..count], is_in_doubt).await?;
-            return Ok(EditOutcome::Failed { failure });
-        }
-        if !record(edits, false).await? {
-            return Ok(EditOutcome::Superseded);
-        }
-        info!(
-            target.id = %target, org.id = %owner.org, platform = account_ref.platform,
-            "Edited target {target} on {}", account_ref.platform
-        );
-        Ok(EditOutcome::Edited)
+        let _share = self.shares.admit(account_ref.owner.org)?;
+        let (engine, live) = (&self.deps.engine, live(account_ref, post, target));
+        Ok(publishing::edit_live(engine, &live, edit, is_change, CALL_TIMEOUT).await?)
     }
 
     #[activity(definition = definition::Unpublish)]
@@ -292,58 +238,14 @@ impl Accounts {
         request: UnpublishRequest,
     ) -> Result<UnpublishResult, ActivityError> {
         let UnpublishRequest { account_ref, post, target } = request;
-        let (engine, owner) = (&self.deps.engine, account_ref.owner);
-        let _share = self.shares.admit(owner.org)?;
-        let (platform_ids, fence) = match withdraw(&engine.db, owner, post, target).await? {
-            Withdrawn::Live { platform_ids, fence } => (platform_ids, fence),
-            Withdrawn::Unpublished => return Ok(UnpublishResult::Unpublished),
-            Withdrawn::NotLive(status) => return Ok(UnpublishResult::NotLive { status }),
-            Withdrawn::InDoubt => return Ok(UnpublishResult::InDoubt),
-            Withdrawn::Missing => return Ok(UnpublishResult::NotLive { status: TargetStatus::Canceled }),
-        };
-        let deleted = Arc::new(AtomicUsize::new(0));
-        let outcome = self
-            .deps
-            .call(&account_ref, |platform, cx| {
-                let (platform_ids, deleted) = (platform_ids.clone(), deleted.clone());
-                Box::pin(async move {
-                    let Some(deletion) = platform.deletion else {
-                        return Err(Failure::rejected(501, format!("{} deletes no posts", platform.id)));
-                    };
-                    if let Some(why) = platform.explain(Feature::Deletion, &cx.grant.scopes) {
-                        return Err(Failure::rejected(403, why));
-                    }
-                    // The main post last: until it is gone, a repeated call finds the replies through the row.
-                    for id in platform_ids.iter().rev() {
-                        gone(deletion.delete(cx, id).await)?;
-                        deleted.fetch_add(1, Ordering::Relaxed);
-                    }
-                    Ok(())
-                })
-            })
-            .await?;
-        if let Err(failure) = outcome.answer {
-            info!(
-                target.id = %target, org.id = %owner.org, platform = account_ref.platform,
-                error.code = %failure.code, "Target {target} was not unpublished: {failure}"
-            );
-            let is_torn = deleted.load(Ordering::Relaxed) > 0;
-            release_withdrawn(&engine.db, owner, post, target, fence, is_torn, (engine.now)()).await?;
-            return Ok(UnpublishResult::Failed { failure });
-        }
-        record_unpublished(&engine.db, owner, post, target, (engine.now)()).await?;
-        info!(
-            target.id = %target, org.id = %owner.org, platform = account_ref.platform,
-            "Unpublished target {target} from {}", account_ref.platform
-        );
-        Ok(UnpublishResult::Unpublished)
+        let _share = self.shares.admit(account_ref.owner.org)?;
+        let (engine, live) = (&self.deps.engine, live(account_ref, post, target));
+        Ok(publishing::unpublish(engine, &live, CALL_TIMEOUT).await?)
     }
 }
 
-/// A post that the platform doesn't have any more is deleted.
-fn gone(deleted: Result<(), Failure>) -> Result<(), Failure> {
-    match deleted {
-        Err(failure) if matches!(failure.code, ErrorCode::Rejected(404 | 410)) => Ok(()),
-        answer => answer,
-    }
+/// Returns a live target of an account.
+fn live(account: AccountRef, post: PostId, target: TargetId) -> LiveTarget {
+    let AccountRef { account, owner, platform } = account;
+    LiveTarget { owner, account, platform, post, target }
 }

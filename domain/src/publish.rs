@@ -1,6 +1,6 @@
-//! Results that the publishing engine returns to the workflow of a target.
+//! Results that the publishing engine returns to workflows.
 
-use crate::{ErrorCode, TargetStatus};
+use crate::{ErrorCode, Failure, TargetStatus};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -114,5 +114,40 @@ pub enum SettleResult {
     RetryAfter {
         /// Time to wait.
         pause: Duration,
+    },
+}
+
+/// Result of a request to delete a target's posts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum UnpublishResult {
+    /// The posts are gone, by this call or an earlier one.
+    Unpublished,
+    /// Nothing is live: the target has this status.
+    NotLive {
+        /// Status of the target.
+        status: TargetStatus,
+    },
+    /// The result of a publishing call for a reply is unknown and being looked up.
+    InDoubt,
+    /// The platform refused, or did not answer. Posts before it in reverse order may be gone.
+    Failed {
+        /// The platform's failure.
+        failure: Failure,
+    },
+}
+
+/// Result of a request to change a target's posts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum EditOutcome {
+    /// All changes were made.
+    Edited,
+    /// Another edit has begun since, or the posts were deleted from the platform.
+    Superseded,
+    /// The platform refused, or did not answer. Changes before that are made.
+    Failed {
+        /// The platform's failure.
+        failure: Failure,
     },
 }

@@ -76,6 +76,7 @@ mod call;
 mod checkpoints;
 mod commit;
 mod grants;
+mod live;
 mod lookup;
 mod media;
 mod session;
@@ -83,6 +84,7 @@ mod settle;
 
 pub use call::{CallOutcome, call_as};
 pub use grants::{RefreshError, RefusedGrant};
+pub use live::{LiveTarget, edit_live, unpublish};
 pub use lookup::READ_LAG_FLOOR;
 pub use media::NoMedia;
 pub use session::{AccountSession, NoCheckpoints};

@@ -2,12 +2,14 @@
 
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, EditId, Failure, Issue, LimitUsage, Owner, PostId, SelectOption, TargetId, TargetStatus,
+    AccountId, EditId, Failure, Issue, LimitUsage, Owner, PostId, SelectOption, TargetId,
     outbox::{Disconnection, ExpiringGrant},
 };
 use serde::{Deserialize, Serialize};
 use temporalio_common::ActivityError;
 use temporalio_macros::activity_definitions;
+
+pub use domain::publish::{EditOutcome, UnpublishResult};
 
 /// Markers of the declarations below.
 pub use accounts::{
@@ -75,26 +77,6 @@ pub struct UnpublishRequest {
     pub target: TargetId,
 }
 
-/// Result of a request to delete a target's posts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum UnpublishResult {
-    /// The posts are gone, by this call or an earlier one.
-    Unpublished,
-    /// Nothing is live: the target has this status.
-    NotLive {
-        /// Status of the target.
-        status: TargetStatus,
-    },
-    /// The result of a publishing call for a reply is unknown and being looked up.
-    InDoubt,
-    /// The platform refused, or did not answer. Posts before it in reverse order may be gone.
-    Failed {
-        /// The platform's failure.
-        failure: Failure,
-    },
-}
-
 /// A request to change a target's posts on their platform.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EditRequest {
@@ -108,21 +90,6 @@ pub struct EditRequest {
     pub edit: EditId,
     /// True if it changes anything; else it only makes sure that the platform shows what is stored.
     pub is_change: bool,
-}
-
-/// Result of a request to change a target's posts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum EditOutcome {
-    /// All changes were made.
-    Edited,
-    /// Another edit has begun since, or the posts were deleted from the platform.
-    Superseded,
-    /// The platform refused, or did not answer. Changes before that are made.
-    Failed {
-        /// The platform's failure.
-        failure: Failure,
-    },
 }
 
 /// Activities about accounts and their grants.
