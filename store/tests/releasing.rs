@@ -113,6 +113,30 @@ async fn a_post_that_was_edited_while_frozen_goes_on_after_a_release() {
     assert!(matches!(begun, BeginResult::Attempt(_)), "{begun:?}");
 }
 
+/// What was to follow a live post met the freeze, and was given up when the post was deleted from its platform.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_resumes_nothing_of_a_post_that_was_unpublished_while_frozen() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, NewPost { external_ref: Some("ada".into()), ..draft_of(&[&ada]) }).await;
+    let (key, attempt) = begin(&db, owner, &post, 0).await;
+    publish(&db, key, 0, begun(attempt).fence, "main").await;
+    tests::sql(&db, "update targets set next_attempt_at = now()").await;
+    freezes::freeze(&db, &Frozen::Account(ada.id), None, "a test", &Actor::OPERATOR, at(1)).await.unwrap();
+    let (_, waits) = begin(&db, owner, &post, 0).await;
+    assert!(matches!(waits, BeginResult::Held { .. }), "{waits:?}");
+    let withdrawn = publishing::withdraw(&db, owner, post.id, key.target).await.unwrap();
+    assert!(matches!(withdrawn, Withdrawn::Live { .. }), "{withdrawn:?}");
+    publishing::record_unpublished(&db, owner, post.id, key.target, at(30)).await.unwrap();
+    assert_eq!(release(&db, ada.id).await, Some(0));
+    let target = &now_of(&db, owner, &post).await.targets[0];
+    assert_eq!((target.is_frozen, target.next_attempt_at), (false, None));
+    assert_eq!(target.error_message.as_deref(), Some("the post was deleted from its platform"));
+    let (_, ended) = begin(&db, owner, &post, 0).await;
+    assert!(matches!(ended, BeginResult::Ended(TargetStatus::Published)), "{ended:?}");
+}
+
 /// A target that waited for the release when its account was disconnected has ended, and for a reason of its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_leaves_the_reason_of_a_target_that_was_canceled_while_frozen() {

@@ -76,7 +76,8 @@ pub(super) async fn mark_incomplete(
              error_source = case when $6 then $4 else error_source end,
              missing = case when $6 then $7 else missing end,
              next_attempt_at = null, processing_since = null, is_continuation = false, fence = fence + 1,
-             wait_reason = null, wait_since = null, wait_until = null, look_at = null, updated_at = $5
+             wait_reason = null, wait_since = null, wait_until = null, look_at = null, freeze_id = null,
+             updated_at = $5
          where id = $1",
         key.target.0,
         why.code.map(|code| code.to_string()),
