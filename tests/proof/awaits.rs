@@ -2,12 +2,16 @@
 //!
 //! The engine runs in this process, on a real Postgres, against a scripted platform. An attempt is dropped at
 //! each of its await points in turn, as if its worker were killed there, and publishing goes on with a new
-//! attempt; or it is held there until a second attempt, which takes it for dead, has run. Time is virtual: a wait
-//! moves the timestamps in the rows into the past.
+//! attempt; or it is held there until a second attempt, which takes it for dead, has run, or an operation of a user or an
+//! operator. Time is virtual: a wait moves the timestamps in the rows into the past.
 
+mod flows;
+mod operations;
 mod platform;
 mod twins;
+mod verdict;
 mod waits;
+mod world;
 
 use domain::{
     Mode, Owner, TargetStatus, TimeScale,
@@ -22,6 +26,7 @@ use publishing::{Apps, Engine, Error, RefreshError, RefusedGrant, Transports};
 use sqlx::Row;
 use std::{
     collections::BTreeMap,
+    fmt::Debug,
     future::poll_fn,
     sync::{
         Arc, Mutex,
@@ -37,7 +42,7 @@ use store::{
     people::{audit::Actor, organizations},
     posts::{self, Attachment, Container, Created, NewPost},
     publishing::TargetKey,
-    upkeep::vault::{self, KeyId, Opener, PrivateKey},
+    upkeep::vault::{self, KeyId, Opener, PrivateKey, Sealer},
     webhooks::{self, NewWebhook},
 };
 use tests::{
@@ -95,9 +100,9 @@ struct Overlap {
 }
 
 /// Names its case when it panics.
-struct Named<'a>(&'a Case);
+struct Named<'a, C: Debug>(&'a C);
 
-impl Drop for Named<'_> {
+impl<C: Debug> Drop for Named<'_, C> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("in {:?}", self.0);
@@ -122,7 +127,6 @@ struct Runner {
     engine: Arc<Engine>,
     db: Pool,
     owner: Owner,
-    opener: Opener,
     /// Tells the engine that its worker stops.
     stop: watch::Sender<bool>,
 }
@@ -147,7 +151,7 @@ impl Runner {
         let engine = Engine {
             db: db.clone(),
             sealer: opener.sealer(),
-            opener: opener.clone(),
+            opener,
             adapters: |_| Some(&ADAPTER),
             transports: Transports::new(None, domain::ip_ranges::AllowedRanges::default()).unwrap(),
             apps: Apps::default(),
@@ -157,7 +161,7 @@ impl Runner {
             time_scale: TimeScale::CONTRACT,
             stop: stop.subscribe(),
         };
-        Self { engine: Arc::new(engine), db, owner, opener, stop }
+        Self { engine: Arc::new(engine), db, owner, stop }
     }
 
     /// Creates a post to a new account, and returns its target and the account's platform id.
@@ -169,36 +173,16 @@ impl Runner {
     /// Connects a new account, and returns its id and its platform id.
     async fn connect(&self) -> (domain::AccountId, String) {
         let account = Uuid::now_v7().to_string();
-        let connect = Connect {
-            platform: "scripted".to_owned(),
-            profile: domain::AccountProfile {
-                network_unique_id: account.clone(),
-                username: account.clone(),
-                display_name: "Ada".to_owned(),
-                account_type: "profile".to_owned(),
-                profile_image_url: None,
-                profile_url: None,
-            },
-            tenant_id: None,
-            social_network_id: None,
-            scopes: Vec::new(),
-            token_expires_at: None,
-            grant_expires_at: None,
-        };
-        let grant = Grant {
-            access_token: "token".to_owned(),
-            refresh_token: Some("refresh".to_owned()),
-            expires_at: None,
-            ends_at: None,
-            scopes: Vec::new(),
-            extra: serde_json::Value::Null,
-        };
-        let grant = serde_json::to_vec(&grant).unwrap();
-        let seal = |id| self.opener.sealer().seal(&grant, &vault::aad_grant(self.owner, id));
+        (self.connect_for(self.owner, &account).await, account)
+    }
+
+    /// Connects an account of the platform for an owner.
+    async fn connect_for(&self, owner: Owner, account: &str) -> domain::AccountId {
+        let seal = |id| seal_grant(&self.engine.sealer, owner, id);
         let mut tx = store::begin(&self.db).await.unwrap();
-        let connected = accounts::upsert(&mut tx, self.owner, connect, seal, now()).await.unwrap().account;
+        let connected = accounts::upsert(&mut tx, owner, connection(account, None), seal, now()).await;
         tx.commit().await.unwrap();
-        (connected.id, account)
+        connected.unwrap().account.id
     }
 
     /// Creates a post to an account.
@@ -216,26 +200,8 @@ impl Runner {
             };
             Container::new(position, text, media)
         };
-        let new = NewPost {
-            is_draft: false,
-            reply_to: None,
-            scheduled_at: None,
-            default_config: serde_json::json!({}),
-            external_ref: None,
-            metadata: posts::Metadata::default(),
-            containers: (0..shape.containers()).map(container).collect(),
-            accounts: vec![(account, "scripted".to_owned())],
-            deviations: posts::Deviations::default(),
-            imports: Vec::new(),
-            request_id: None,
-            horizon: Duration::ZERO,
-        };
-        let Created::New(post) = posts::create(&self.db, unbounded(self.owner), new, now()).await.unwrap()
-        else {
-            panic!("a new post is new");
-        };
-        let target = post.targets[0].id;
-        TargetKey { owner: self.owner, post: post.id, target, version: post.version }
+        let new = new_post(account, (0..shape.containers()).map(container).collect());
+        create(&self.db, self.owner, new).await
     }
 
     async fn medium(&self, kind: &str) -> Attachment {
@@ -259,7 +225,8 @@ impl Runner {
         for statement in [
             "update targets set next_attempt_at = next_attempt_at - $2, processing_since = processing_since - $2,
                throttled_since = throttled_since - $2, wait_since = wait_since - $2, wait_until = wait_until - $2,
-               look_at = look_at - $2, updated_at = updated_at - $2
+               look_at = look_at - $2, updated_at = updated_at - $2, unpublish_until = unpublish_until - $2,
+               edit_until = edit_until - $2
              where account_id = (select account_id from targets where id = $1)",
             "update publications set commit_begun_at = commit_begun_at - $2, commit_deadline = commit_deadline - $2,
                commit_ended_at = commit_ended_at - $2, doubted_since = doubted_since - $2
@@ -388,6 +355,65 @@ impl Runner {
     }
 }
 
+/// Returns an account of the platform, as a login connects it for an end tenant.
+fn connection(account: &str, tenant: Option<&str>) -> Connect {
+    Connect {
+        platform: "scripted".to_owned(),
+        profile: domain::AccountProfile {
+            network_unique_id: account.to_owned(),
+            username: account.to_owned(),
+            display_name: "Ada".to_owned(),
+            account_type: "profile".to_owned(),
+            profile_image_url: None,
+            profile_url: None,
+        },
+        tenant_id: tenant.map(str::to_owned),
+        social_network_id: None,
+        scopes: Vec::new(),
+        token_expires_at: None,
+        grant_expires_at: None,
+    }
+}
+
+/// Returns an account's grant, sealed.
+fn seal_grant(sealer: &Sealer, owner: Owner, account: domain::AccountId) -> Vec<u8> {
+    let grant = Grant {
+        access_token: "token".to_owned(),
+        refresh_token: Some("refresh".to_owned()),
+        expires_at: None,
+        ends_at: None,
+        scopes: Vec::new(),
+        extra: serde_json::Value::Null,
+    };
+    sealer.seal(&serde_json::to_vec(&grant).unwrap(), &vault::aad_grant(owner, account))
+}
+
+/// Returns a post to an account, to be published at once.
+fn new_post(account: domain::AccountId, containers: Vec<Container>) -> NewPost {
+    NewPost {
+        is_draft: false,
+        reply_to: None,
+        scheduled_at: None,
+        default_config: serde_json::json!({}),
+        external_ref: None,
+        metadata: posts::Metadata::default(),
+        containers,
+        accounts: vec![(account, "scripted".to_owned())],
+        deviations: posts::Deviations::default(),
+        imports: Vec::new(),
+        request_id: None,
+        horizon: Duration::ZERO,
+    }
+}
+
+/// Creates a post, and returns its target.
+async fn create(db: &Pool, owner: Owner, new: NewPost) -> TargetKey {
+    let Created::New(post) = posts::create(db, unbounded(owner), new, now()).await.unwrap() else {
+        panic!("a new post is new");
+    };
+    TargetKey { owner, post: post.id, target: post.targets[0].id, version: post.version }
+}
+
 /// The next step, as the workflow decides it.
 #[derive(Clone, Copy, Debug)]
 enum Next {
@@ -404,6 +430,27 @@ enum Step {
     Next(Next, Duration),
 }
 
+/// Result of a step that an operation may have disturbed.
+#[derive(Debug)]
+enum Made {
+    Step(Step),
+    /// The post was edited before its first attempt.
+    Stale,
+    /// The account has no grant any more, for this reason.
+    Lost(String),
+}
+
+impl Made {
+    /// Returns the result of a step that nothing disturbs.
+    fn undisturbed(self) -> Step {
+        match self {
+            Self::Step(step) => step,
+            Self::Stale => panic!("nobody edits the post"),
+            Self::Lost(message) => panic!("{message}"),
+        }
+    }
+}
+
 struct Driver<'a> {
     runner: &'a Runner,
     key: TargetKey,
@@ -418,7 +465,7 @@ impl Driver<'_> {
         let mut step = make(self.runner.engine.clone(), self.key, next);
         let (points, drops) = (&mut self.points, &mut self.drops);
         let done = poll_fn(|cx| match step.as_mut().poll(cx) {
-            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Ready(done) => Poll::Ready(Some(done.undisturbed())),
             Poll::Pending if drops.first() == Some(points) => {
                 drops.remove(0);
                 *points = 0;
@@ -447,7 +494,7 @@ impl Driver<'_> {
             }
         });
         if let Some(done) = done.await {
-            return Some(done);
+            return Some(done.undisturbed());
         }
         *overlap = None;
         let turn = if is_look { Next::Look } else { Next::Attempt };
@@ -457,13 +504,14 @@ impl Driver<'_> {
             // The first one has the lock.
             () = waits_for_lock(&self.runner.db) => futures::join!(first, second),
         };
-        Some(if is_look { first } else { second })
+        let made = if is_look { first } else { second };
+        Some(made.undisturbed())
     }
 }
 
-fn make(engine: Arc<Engine>, key: TargetKey, next: Next) -> BoxFuture<'static, Step> {
+fn make(engine: Arc<Engine>, key: TargetKey, next: Next) -> BoxFuture<'static, Made> {
     Box::pin(async move {
-        match next {
+        Made::Step(match next {
             Next::Attempt => match engine.attempt(key).await {
                 Ok(PublishResult::Ended { status }) => Step::Ended(status),
                 Ok(PublishResult::Wait { pause, .. }) => Step::Next(Next::Attempt, pause),
@@ -471,7 +519,7 @@ fn make(engine: Arc<Engine>, key: TargetKey, next: Next) -> BoxFuture<'static, S
                 Ok(PublishResult::TokenRefused { grant_version }) => {
                     Step::Next(Next::Refresh(grant_version), Duration::ZERO)
                 }
-                Ok(PublishResult::Stale) => panic!("nobody edits the post"),
+                Ok(PublishResult::Stale) => return Made::Stale,
                 Err(Error::Failed { pause, .. } | Error::Repeat { pause, .. }) => {
                     Step::Next(Next::Attempt, pause)
                 }
@@ -495,19 +543,24 @@ fn make(engine: Arc<Engine>, key: TargetKey, next: Next) -> BoxFuture<'static, S
                     Ok(()) => Step::Next(Next::Attempt, Duration::ZERO),
                     // The lease of an attempt that was dropped may arrive after that.
                     Err(RefreshError::Later(_)) => Step::Next(next, LEASE),
-                    Err(RefreshError::Lost(failure)) => panic!("{failure}"),
+                    Err(RefreshError::Lost(failure)) => return Made::Lost(failure.to_string()),
                     Err(RefreshError::Fault(error)) => panic!("{error:#}"),
                 }
             }
             Next::Settle => {
                 let reason = SettleReason::Unanswered { message: "no heartbeat".to_owned() };
-                match engine.settle(key, &reason).await.unwrap() {
-                    SettleResult::Ended { status } => Step::Ended(status),
-                    SettleResult::RetryAfter { pause } => Step::Next(Next::Attempt, pause),
-                }
+                settle(&engine, key, &reason).await
             }
-        }
+        })
     })
+}
+
+/// Settles a target for its workflow, which has no result of an attempt.
+async fn settle(engine: &Engine, key: TargetKey, reason: &SettleReason) -> Step {
+    match engine.settle(key, reason).await.unwrap() {
+        SettleResult::Ended { status } => Step::Ended(status),
+        SettleResult::RetryAfter { pause } => Step::Next(Next::Attempt, pause),
+    }
 }
 
 async fn store_account(db: &Pool, key: TargetKey) -> domain::AccountId {

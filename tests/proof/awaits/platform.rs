@@ -5,10 +5,10 @@
 //! at the second made one whose answer is lost.
 
 use async_trait::async_trait;
-use domain::{Failure, MediaKind, TargetId};
+use domain::{Edit, Failure, MediaKind, TargetId};
 use platforms::{
-    Adapter, Auth, Checkpoint, Committed, Grant, Idempotency, Identity, Limits, Located, MediaLimit,
-    Prepared, PublishRequest, Publisher, Publishing, Replies, Result, Session, TextLimit,
+    Adapter, Auth, Checkpoint, Committed, Deletion, Editing, Grant, Idempotency, Identity, Limits, Located,
+    MediaLimit, Prepared, PublishRequest, Publisher, Publishing, Replies, Result, Session, TextLimit,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -97,12 +97,22 @@ impl Shape {
 pub(crate) const STALLED: &str = "stalled";
 
 /// A publication at the platform.
-#[derive(Debug)]
-struct Published {
+#[derive(Clone, Debug)]
+pub(crate) struct Published {
     target: TargetId,
     position: u16,
+    pub(crate) text: String,
     at: Duration,
     is_listed: bool,
+    /// True once it was deleted.
+    pub(crate) is_deleted: bool,
+}
+
+impl Published {
+    fn new(post: &PublishRequest, at: Duration, is_listed: bool) -> Self {
+        let text = post.text.clone();
+        Self { target: post.target, position: post.position, text, at, is_listed, is_deleted: false }
+    }
 }
 
 /// A call that was accepted, whose handle tells what became of it.
@@ -126,13 +136,17 @@ pub(crate) struct Script {
     begun: Instant,
     published: Vec<Published>,
     /// Calls that publish at a time, unless it has not come.
-    on_their_way: Vec<(TargetId, u16, Duration)>,
+    on_their_way: Vec<Published>,
     accepted: HashMap<(TargetId, u16), Accepted>,
     /// Access tokens that are refused.
     refused_tokens: Vec<String>,
     /// A statement that is executed during each call that prepares a post.
     meanwhile: Option<(Pool, &'static str)>,
     pub(crate) commits: u32,
+    /// Calls to publish below what was deleted.
+    pub(crate) orphans: u32,
+    /// True if it fails to change what is live.
+    pub(crate) changes_fail: bool,
 }
 
 impl Script {
@@ -161,6 +175,8 @@ impl Script {
             refused_tokens: Vec::new(),
             meanwhile: None,
             commits: 0,
+            orphans: 0,
+            changes_fail: false,
         }
     }
 
@@ -178,9 +194,7 @@ impl Script {
     pub(crate) fn advance(&mut self, by: Duration) {
         self.skipped += by;
         let now = self.now();
-        let landed = self.on_their_way.extract_if(.., |(.., at)| *at <= now);
-        let landed = landed.map(|(target, position, at)| Published { target, position, at, is_listed: true });
-        self.published.extend(landed);
+        self.published.extend(self.on_their_way.extract_if(.., |published| published.at <= now));
     }
 
     /// Returns the virtual time.
@@ -193,17 +207,51 @@ impl Script {
         self.published.iter().filter(|published| published.position == position).count()
     }
 
-    fn publish(&mut self, post: &PublishRequest, is_listed: bool) -> String {
-        let (target, position, at) = (post.target, post.position, self.now());
-        self.published.push(Published { target, position, at, is_listed });
-        id(position, self.published.len() - 1)
+    /// Returns what a target has published at a position, also what was deleted since, each with its id.
+    pub(crate) fn publications(&self, target: TargetId, position: u16) -> Vec<(String, Published)> {
+        let published = self.published.iter().enumerate();
+        let own = published.filter(|(_, one)| (one.target, one.position) == (target, position));
+        own.map(|(index, one)| (id(position, index), one.clone())).collect()
     }
 
-    /// Finds a post by its text, which is that of its position.
+    /// Publishes what a target has published once more.
+    pub(crate) fn repeat(&mut self, target: TargetId) {
+        let own: Vec<_> = self.published.iter().filter(|one| one.target == target).cloned().collect();
+        self.published.extend(own);
+    }
+
+    /// Deletes what a target has published, unasked.
+    pub(crate) fn lose(&mut self, target: TargetId) {
+        self.published.iter_mut().filter(|one| one.target == target).for_each(|one| one.is_deleted = true);
+    }
+
+    /// Returns a post by its id, unless it was deleted.
+    fn by_id(&mut self, wanted: &str) -> Option<&mut Published> {
+        let found = self.published.iter_mut().enumerate();
+        let mut found = found.filter(|(index, one)| id(one.position, *index) == wanted && !one.is_deleted);
+        found.next().map(|(_, one)| one)
+    }
+
+    /// Finds a post to change, as the platform answers it.
+    fn change(&mut self, wanted: &str) -> Result<&mut Published> {
+        if self.changes_fail {
+            return Err(Failure::upstream(503, "try again"));
+        }
+        self.by_id(wanted).ok_or_else(|| Failure::rejected(404, "there is no such post"))
+    }
+
+    fn publish(&mut self, post: &PublishRequest, is_listed: bool) -> String {
+        self.published.push(Published::new(post, self.now(), is_listed));
+        id(post.position, self.published.len() - 1)
+    }
+
+    /// Finds a post by its position and text.
     fn find(&self, post: &PublishRequest) -> Option<String> {
         let is_shown = |(index, published): &(usize, &Published)| {
             published.position == post.position
+                && published.text == post.text
                 && published.is_listed
+                && !published.is_deleted
                 && published.at + READ_LAG <= self.now()
                 && !post.is_taken(&id(post.position, *index))
         };
@@ -215,7 +263,8 @@ impl Script {
     fn follow(&mut self, post: &PublishRequest) -> Option<Located> {
         let key = (post.target, post.position);
         let accepted = self.accepted.get_mut(&key)?;
-        let is_own = |published: &Published| (published.target, published.position) == key;
+        let is_own =
+            |published: &Published| (published.target, published.position) == key && !published.is_deleted;
         if let Some(own) = self.published.iter().position(is_own) {
             return Some(Located::certain(id(post.position, own)));
         }
@@ -316,6 +365,11 @@ impl Publisher for Scripted {
         travel().await;
         let (answer, is_video) = {
             let mut script = script.lock().unwrap();
+            let above = post.reply_to.iter().flat_map(|to| [&to.root, &to.parent]);
+            if above.into_iter().any(|id| script.by_id(id).is_none()) {
+                script.orphans += 1;
+                return Err(Failure::rejected(404, "the post to reply to does not exist"));
+            }
             let token = &cx.grant.access_token;
             if script.refused_tokens.contains(token) {
                 (Answer::TokenRefused, false)
@@ -354,18 +408,18 @@ impl Publisher for Scripted {
             }
             Answer::Late => {
                 /// Publishes late when the attempt is dropped.
-                struct Landing(Arc<Mutex<Script>>, (TargetId, u16), bool);
+                struct Landing(Arc<Mutex<Script>>, Published, bool);
                 impl Drop for Landing {
                     fn drop(&mut self) {
                         let mut script = self.0.lock().unwrap();
                         let at = script.now() + platforms::TIMEOUT - Duration::from_secs(1);
                         if self.2 {
-                            let (target, position) = self.1;
-                            script.on_their_way.push((target, position, at));
+                            script.on_their_way.push(Published { at, ..self.1.clone() });
                         }
                     }
                 }
-                let mut landing = Landing(script.clone(), (post.target, post.position), true);
+                let published = Published::new(post, Duration::ZERO, true);
+                let mut landing = Landing(script.clone(), published, true);
                 travel().await;
                 landing.2 = false;
                 publish(true);
@@ -425,12 +479,32 @@ impl Publisher for Scripted {
     }
 }
 
-/// The scripted platform's adapter.
+#[async_trait]
+impl Deletion for Scripted {
+    async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
+        travel().await;
+        let deleted = script(cx).lock().unwrap().change(id).map(|post| post.is_deleted = true);
+        travel().await;
+        deleted
+    }
+}
+
+#[async_trait]
+impl Editing for Scripted {
+    async fn edit(&self, cx: &Session<'_>, id: &str, edit: &Edit) -> Result<()> {
+        travel().await;
+        let edited = script(cx).lock().unwrap().change(id).map(|post| post.text = edit.after().to_owned());
+        travel().await;
+        edited
+    }
+}
+
 /// Returns the limits of media of a kind, of which it takes any.
 const fn media(kind: MediaKind) -> MediaLimit {
     MediaLimit { kind, count: 0..=10, mimes: &["image/png"], ..MediaLimit::ANY }
 }
 
+/// The scripted platform's adapter.
 pub(crate) static ADAPTER: Adapter = Adapter {
     id: "scripted",
     name: "Scripted",
@@ -447,8 +521,8 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     publisher: &Scripted,
     analytics: None,
     history: None,
-    deletion: None,
-    editing: Err("the scripted platform changes no post"),
+    deletion: Some(&Scripted),
+    editing: Ok(&Scripted),
     options: None,
     caps: &[],
     usage: None,
