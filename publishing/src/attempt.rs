@@ -132,7 +132,9 @@ impl Engine {
             return self.bar(attempt, barred).await;
         }
         if let Some(reason) = attempt.waited_in_vain {
-            return self.give_up(attempt, waited_in_vain(reason)).await;
+            // A restored reply may be in doubt, though it waits for the post above.
+            let effect = Effect::from(attempt.is_in_doubt());
+            return self.give_up(attempt, waited_in_vain(reason).with_effect(effect)).await;
         }
         let account = match self.open_session(attempt).await {
             Ok(Ok(account)) => account,
@@ -487,7 +489,7 @@ impl Engine {
             reason: WaitReason::App,
             look_after: pause,
             until: attempt.waits_since() + APP_LIMIT,
-            then: Then::GiveUp(waited_in_vain(WaitReason::App)),
+            then: Then::GiveUp(waited_in_vain(WaitReason::App).with_effect(failure.effect)),
             failure: Some(failure),
         };
         self.wait(attempt, wait).await

@@ -89,7 +89,8 @@ impl Engine {
                         | Located::Unknown
                         | Located::TooMany,
                     ) => Ok(None),
-                    Err(failure) => Err(failure),
+                    // It says nothing about the call that is looked up.
+                    Err(failure) => Err(failure.ambiguous()),
                 },
                 // The next attempt ends the target.
                 None if attempt.barred.is_some() => Ok(None),

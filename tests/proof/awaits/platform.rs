@@ -142,6 +142,8 @@ pub(crate) struct Script {
     refused_tokens: Vec<String>,
     /// A statement that is executed during each call that prepares a post.
     meanwhile: Option<(Pool, &'static str)>,
+    /// The answer to each look-up, if it fails.
+    look_failure: Option<Failure>,
     pub(crate) commits: u32,
     /// Calls to publish below what was deleted.
     pub(crate) orphans: u32,
@@ -174,6 +176,7 @@ impl Script {
             accepted: HashMap::new(),
             refused_tokens: Vec::new(),
             meanwhile: None,
+            look_failure: None,
             commits: 0,
             orphans: 0,
             changes_fail: false,
@@ -183,6 +186,11 @@ impl Script {
     /// Lets a statement be executed while a post is prepared.
     pub(crate) fn meanwhile(&mut self, db: &Pool, statement: &'static str) {
         self.meanwhile = Some((db.clone(), statement));
+    }
+
+    /// Lets each look-up fail.
+    pub(crate) fn refuse_looks(&mut self, failure: Failure) {
+        self.look_failure = Some(failure);
     }
 
     /// Lets the first call of a target get this answer.
@@ -457,6 +465,11 @@ impl Publisher for Scripted {
     async fn locate(&self, cx: &Session<'_>, post: &PublishRequest, at: &Checkpoint) -> Result<Located> {
         travel().await;
         let script = script(cx);
+        let failure = script.lock().unwrap().look_failure.clone();
+        if let Some(failure) = failure {
+            travel().await;
+            return Err(failure);
+        }
         let located = {
             let mut script = script.lock().unwrap();
             let step: Step = at.read()?;

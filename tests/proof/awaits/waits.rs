@@ -4,7 +4,7 @@ use super::{
     Driver, Next, Runner, Step,
     platform::{self, Answer, Script, Shape},
 };
-use domain::{TargetStatus, WaitReason, publishing::wait, retry};
+use domain::{Failure, TargetStatus, WaitReason, publishing::wait, retry};
 use sqlx::Row;
 use std::time::Duration;
 use store::publishing::TargetKey;
@@ -381,4 +381,47 @@ async fn a_post_waits_for_the_service_and_is_published_when_it_is_repaired() {
             .unwrap();
     assert_eq!(entries, ["attempt", "waiting", "published"]);
     platform::unregister(&account);
+}
+
+/// A target that is given up while its call has no known result says that it may be live, whatever its look-ups met.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_that_is_given_up_in_doubt_says_so() {
+    let runner = Runner::start(214).await;
+    for (answer, failure) in [
+        (Answer::Unnamed, Failure::rejected(403, "not for you")),
+        (Answer::Unnamed, Failure::revoked("the user left")),
+        (Answer::Unnamed, Failure::token_expired("the token has expired")),
+        (Answer::Lost, Failure::rejected(403, "not for you")),
+        (Answer::Lost, Failure::app_refused("the cap is reached", Some(DAY))),
+    ] {
+        let (key, account) = runner.create(Shape::Text).await;
+        let script = platform::register(&account, Script::new(Shape::Text, &[answer]));
+        script.lock().unwrap().refuse_looks(failure.clone());
+        let mut driver = Driver { runner: &runner, key, points: 0, drops: Vec::new() };
+        let mut next = Next::Attempt;
+        let mut ended = None;
+        for _ in 0..LOOKS {
+            match driver.step(next).await.expect("nothing is dropped") {
+                Step::Ended(status) => {
+                    ended = Some(status);
+                    break;
+                }
+                Step::Next(step, pause) => {
+                    runner.advance(key, &script, pause).await;
+                    next = step;
+                }
+            }
+        }
+        let message: String = sqlx::query_scalar("select error_message from targets where id = $1")
+            .bind(key.target.0)
+            .fetch_one(&runner.db)
+            .await
+            .unwrap();
+        let report = format!("{answer:?}, {failure}: {message}");
+        assert_eq!(ended, Some(TargetStatus::Dead), "{report}");
+        assert_eq!(script.lock().unwrap().count(0), 1, "{report}");
+        assert!(message.contains("it may be live"), "{report}");
+        sqlx::query("delete from app_holds").execute(&runner.db).await.unwrap();
+        platform::unregister(&account);
+    }
 }
