@@ -180,6 +180,46 @@ async fn an_attempt_continues_after_processing_and_counts_after_a_failure() {
     assert!(matches!(publishing::begin(&db, key, Purpose::Publish).await.unwrap(), BeginResult::Attempt(_)));
 }
 
+/// An account is disconnected while a call of it is under way, and connected for another end tenant, who publishes the same
+/// text. A look-up finds one post: it may be the former tenant's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_platforms_post_is_not_told_as_that_of_another_end_tenant() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let connected = async |tenant: &str| {
+        let mut tx = ::store::begin(&db).await.unwrap();
+        let connect = Connect { tenant_id: Some(tenant.to_owned()), ..connect("x", "1", "ada") };
+        let connected = accounts::upsert(&mut tx, owner, connect, |_| Vec::new(), at(1)).await.unwrap();
+        tx.commit().await.unwrap();
+        connected.account
+    };
+    let begun = async |account: &Account| {
+        let post = create(&db, owner, draft_of(&[account])).await;
+        let (key, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else {
+            panic!("it began")
+        };
+        let (step, limit) = (json!({ "step": 1 }), Duration::from_secs(60));
+        let begun = publishing::intend(&db, key.target, 0, attempt.fence, &step, limit).await.unwrap();
+        (key, begun.expect("it may publish"))
+    };
+    let one = connected("one").await;
+    let (first, first_begun) = begun(&one).await;
+    assert!(disconnect::disconnect(&db, unbounded(owner), one.id, &Actor::OPERATOR, at(2)).await.unwrap());
+    let two = connected("two").await;
+    assert_ne!(one.id, two.id);
+    let (second, second_begun) = begun(&two).await;
+    publishing::record_ambiguous(&db, second.target, 0, second_begun, ErrorCode::NetworkError).await.unwrap();
+    assert!(!publishing::adopt(&db, second, 0, "9", true).await.unwrap(), "the call of the first is open");
+    publishing::record_ambiguous(&db, first.target, 0, first_begun, ErrorCode::NetworkError).await.unwrap();
+    assert!(!publishing::adopt(&db, second, 0, "9", true).await.unwrap(), "the first may have published it");
+    let dead = "update targets set status = 'dead', error_message = 'lost' where id = ";
+    tests::sql(&db, &format!("{dead}'{}'", first.target)).await;
+    assert!(!publishing::adopt(&db, second, 0, "9", true).await.unwrap(), "the first may be retried");
+    publishing::capture(&db, first, 0, "9").await.unwrap();
+    assert!(!publishing::adopt(&db, second, 0, "9", true).await.unwrap(), "it is the first one's");
+    assert!(publishing::adopt(&db, second, 0, "8", true).await.unwrap(), "this one is not");
+}
+
 /// Two targets of one account are in doubt, and look-ups find one post on the platform.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_platforms_post_belongs_to_one_target() {

@@ -42,7 +42,12 @@ pub async fn captured_ids(
 }
 
 /// Stores an id that a look-up found by text. Returns false when another target of the account has it, or may have
-/// published it: one with the same text that is not terminal, has a call without an id, and
+/// published it: one with the same text that has a call without an id, and
+///
+/// - that is another end tenant's, for whom the account was or is connected, whatever its status: no tenant's post is told
+///   as another one's;
+///
+/// or one of the same tenant that is not terminal, and
 ///
 /// - whose call is under way;
 /// - or whose call was accepted: its handle, or the end of its polling window, tells which post is its own;
@@ -60,7 +65,12 @@ pub async fn adopt(
     is_settled: bool,
 ) -> sqlx::Result<bool> {
     let adopted = sqlx::query_scalar!(
-        r#"with adopted as (
+        r#"with connected as (
+             select o.id from targets t join accounts own on own.id = t.account_id
+               join accounts o on o.org_id = own.org_id and o.mode = own.mode and o.platform = own.platform
+                 and o.network_unique_id = own.network_unique_id
+             where t.id = $1),
+           adopted as (
              update publications p
              set platform_id = $3, account_id = t.account_id,
                  published_at = coalesce(p.published_at, clock_timestamp()),
@@ -68,17 +78,19 @@ pub async fn adopt(
              from targets t
              where t.id = $1 and p.target_id = $1 and p.position = $2 and p.platform_id is null
                and not exists (
-                 select from publications o where o.account_id = t.account_id and o.platform_id = $3)
+                 select from publications o
+                 where o.account_id in (select id from connected) and o.platform_id = $3)
                and not exists (
                  select from targets ot
                  join open_intents o on o.target_id = ot.id
                  join target_containers oc on oc.target_id = ot.id and oc.position = o.position
                  join target_containers c on c.target_id = t.id and c.position = p.position
-                 where ot.account_id = t.account_id and ot.id <> t.id and oc.content = c.content
-                   and (ot.status in ('pending', 'queued', 'failed')
-                     or ot.status = 'published' and ot.next_attempt_at is not null)
-                   and (o.accepted or p.accepted or not $4
-                     or o.commit_ended_at is null and o.commit_deadline > clock_timestamp()))
+                 where ot.account_id in (select id from connected) and ot.id <> t.id and oc.content = c.content
+                   and (ot.account_id <> t.account_id
+                     or (ot.status in ('pending', 'queued', 'failed')
+                         or ot.status = 'published' and ot.next_attempt_at is not null)
+                       and (o.accepted or p.accepted or not $4
+                         or o.commit_ended_at is null and o.commit_deadline > clock_timestamp())))
              returning p.platform_id)
            select exists (select from adopted) or exists (
              select from publications where target_id = $1 and position = $2 and platform_id is not null)
