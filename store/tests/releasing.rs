@@ -225,3 +225,27 @@ async fn the_database_keeps_a_reason_of_each_end_without_publication() {
     let target = &now_of(&db, owner, &post).await.targets[0];
     assert_eq!(target.error_message.as_deref(), Some("deleted"));
 }
+
+/// What a target waited for before it was frozen or edited does not count: its next wait has all of its time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_that_was_released_or_edited_waits_anew() {
+    let db = database().await;
+    for is_edited in [false, true] {
+        let (owner, ada, mut post) = frozen(&db, if is_edited { "edited" } else { "released" }).await;
+        tests::sql(
+            &db,
+            "update targets set throttled_since = now() - interval '3 days', wait_reason = 'file',
+               wait_since = now() - interval '3 days', wait_until = now() - interval '2 days'",
+        )
+        .await;
+        if is_edited {
+            post = edit(&db, owner, &post, |_| {}).await;
+        }
+        assert_eq!(release(&db, ada.id).await, Some(u64::from(!is_edited)));
+        let until = tests::now() + TimeDelta::hours(1);
+        publishing::rest_account(&db, owner, ada.id, until).await.unwrap();
+        let (_, rests) = begin(&db, owner, &post, 0).await;
+        let is_resting = matches!(rests, BeginResult::Held { code: ErrorCode::RateLimited, .. });
+        assert!(is_resting, "edited: {is_edited}: {rests:?}");
+    }
+}
