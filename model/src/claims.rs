@@ -3,7 +3,11 @@
 //! Each target makes its calls as [`super::protocol`] describes; here a look-up finds the posts of all of them. A
 //! platform may accept a call and publish its post later, or never; its handle may tell which post that is. Lists show
 //! a post some time after it is live. A target may end at any time, with what it left at the platform: a budget, a
-//! window or the wait for a claim is over. A retry of a target that has ended is left out.
+//! window or the wait for a claim is over. A user may retry it then; that is left out where calls are accepted: one that was
+//! accepted may have claimed its post, and publish its own after the look-up of the retry.
+//!
+//! The account may have been disconnected and connected for another end tenant meanwhile. Then its posts are those of two
+//! rows, and none of the one may be told as a post of the other.
 
 use stateright::{Model, Property};
 use strum::{EnumIter, IntoStaticStr};
@@ -15,6 +19,12 @@ pub struct Claims {
     pub targets: usize,
     /// Publishing calls of all targets, at most.
     pub calls: usize,
+    /// Rows of the account, one for each end tenant that has it or had it; the targets are theirs in turns.
+    pub rows: usize,
+    /// True if the last target has a text of its own.
+    pub differs: bool,
+    /// True if a user retries each target that has ended, once. Nothing is accepted then.
+    pub retries: bool,
     /// A rule that is left out, to show that an invariant depends on it.
     pub flaw: Option<ClaimFlaw>,
 }
@@ -32,6 +42,12 @@ pub enum ClaimFlaw {
     ClaimsUnsettled,
     /// A post is claimed that another target has.
     ClaimsTaken,
+    /// A post is claimed although its text is another one.
+    ClaimsOtherText,
+    /// A post is claimed that a target of another end tenant may have published.
+    ClaimsAcrossRows,
+    /// A retried target forgets that its call was begun.
+    RetriesWithoutIntent,
 }
 
 /// A statement that holds in every state.
@@ -41,6 +57,8 @@ pub enum ClaimInvariant {
     OnePostEach,
     /// No more posts are live than targets have one, or may have one and say so.
     LiveIsAccountedFor,
+    /// The post that a target has was published for it, or for one of the same end tenant with the same text.
+    PublishedForIt,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,6 +75,7 @@ struct Target {
     intent: Option<usize>,
     is_accepted: bool,
     id: Option<usize>,
+    was_retried: bool,
 }
 
 impl Target {
@@ -67,6 +86,8 @@ impl Target {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Call {
+    /// The target that made it.
+    target: usize,
     is_under_way: bool,
     /// True while it may still publish.
     may_come: bool,
@@ -84,10 +105,6 @@ pub struct ClaimState {
 impl ClaimState {
     fn is_taken(&self, post: usize) -> bool {
         self.targets.iter().any(|target| target.id == Some(post))
-    }
-
-    fn found(&self) -> impl Iterator<Item = usize> {
-        (0..self.calls.len()).filter(|post| self.calls[*post].is_live && self.calls[*post].is_visible)
     }
 
     /// Returns whether reads show the post of a target's call, if there is one.
@@ -122,9 +139,33 @@ pub enum ClaimAction {
     Clear(usize),
     /// A target ends: its budget, window or wait is over.
     End(usize),
+    /// A user retries a target that has ended.
+    Retry(usize),
 }
 
 impl Claims {
+    /// Returns two or three targets of one end tenant, with the same text.
+    pub fn new(targets: usize, calls: usize) -> Self {
+        Self { targets, calls, rows: 1, differs: false, retries: false, flaw: None }
+    }
+
+    fn row(&self, target: usize) -> usize {
+        target % self.rows
+    }
+
+    fn text(&self, target: usize) -> bool {
+        self.differs && target + 1 == self.targets
+    }
+
+    /// Returns the posts that a look-up finds by the text of a target.
+    fn found<'a>(&'a self, state: &'a ClaimState, target: usize) -> impl Iterator<Item = usize> + 'a {
+        let reads_all = self.flaw == Some(ClaimFlaw::ClaimsOtherText);
+        let is_found = move |call: &Call| {
+            call.is_live && call.is_visible && (reads_all || self.text(call.target) == self.text(target))
+        };
+        (0..state.calls.len()).filter(move |post| is_found(&state.calls[*post]))
+    }
+
     fn may_claim(&self, state: &ClaimState, index: usize) -> bool {
         let own = &state.targets[index];
         let call = own.intent.map(|call| state.calls[call]);
@@ -132,12 +173,17 @@ impl Claims {
             return false;
         }
         let has = |flaw| self.flaw == Some(flaw);
-        let rivals = state
-            .targets
-            .iter()
-            .enumerate()
-            .filter(|(other, target)| *other != index && target.is_in_doubt());
-        rivals.into_iter().all(|(_, rival)| {
+        let others = state.targets.iter().enumerate().filter(|(other, _)| *other != index);
+        let mut rivals = others.filter(|(other, _)| self.text(*other) == self.text(index));
+        rivals.all(|(other, rival)| {
+            if self.row(other) != self.row(index) {
+                // One that has ended, too: it may be retried.
+                let is_open = rival.intent.is_some() && rival.id.is_none();
+                return !is_open || has(ClaimFlaw::ClaimsAcrossRows);
+            }
+            if !rival.is_in_doubt() {
+                return true;
+            }
             let is_under_way = rival.intent.is_some_and(|call| state.calls[call].is_under_way);
             (!is_under_way || has(ClaimFlaw::ClaimsUnderWay))
                 && (!rival.is_accepted || has(ClaimFlaw::ClaimsBesideAccepted))
@@ -152,7 +198,8 @@ impl Model for Claims {
     type Action = ClaimAction;
 
     fn init_states(&self) -> Vec<ClaimState> {
-        let target = Target { status: Status::Open, intent: None, is_accepted: false, id: None };
+        let target =
+            Target { status: Status::Open, intent: None, is_accepted: false, id: None, was_retried: false };
         vec![ClaimState { targets: vec![target; self.targets], calls: Vec::new() }]
     }
 
@@ -166,14 +213,19 @@ impl Model for Claims {
             }
         }
         for (index, target) in state.targets.iter().enumerate() {
+            if self.retries && target.status == Status::Dead && !target.was_retried {
+                actions.push(ClaimAction::Retry(index));
+            }
             if target.status != Status::Open {
                 continue;
             }
             let Some(number) = target.intent else {
-                // Targets are alike: they begin in order.
-                let is_next = state.targets[..index].iter().all(|before| {
-                    before.intent.is_some() || before.id.is_some() || before.status != Status::Open
-                });
+                // Targets that are alike begin in order.
+                let is_next = self.rows > 1
+                    || self.differs
+                    || state.targets[..index].iter().all(|before| {
+                        before.intent.is_some() || before.id.is_some() || before.status != Status::Open
+                    });
                 if state.calls.len() < self.calls && is_next {
                     actions.push(ClaimAction::Intend(index));
                 }
@@ -181,7 +233,8 @@ impl Model for Claims {
             };
             let call = state.calls[number];
             if call.is_under_way {
-                actions.extend([ClaimAction::Lose(index), ClaimAction::Accept(index)]);
+                actions.push(ClaimAction::Lose(index));
+                actions.extend((!self.retries).then_some(ClaimAction::Accept(index)));
                 actions.extend(call.is_live.then_some(ClaimAction::Hear(index)));
                 continue;
             }
@@ -190,7 +243,8 @@ impl Model for Claims {
                 actions.push(ClaimAction::Follow(index));
             }
             let has_taken = self.flaw == Some(ClaimFlaw::ClaimsTaken);
-            let found: Vec<_> = state.found().filter(|post| !state.is_taken(*post) || has_taken).collect();
+            let found = self.found(state, index).filter(|post| !state.is_taken(*post) || has_taken);
+            let found: Vec<_> = found.collect();
             if self.may_claim(state, index) {
                 actions.extend(found.iter().map(|post| ClaimAction::Claim(index, *post)));
             }
@@ -207,6 +261,7 @@ impl Model for Claims {
             ClaimAction::Intend(index) => {
                 state.targets[index].intent = Some(state.calls.len());
                 state.calls.push(Call {
+                    target: index,
                     is_under_way: true,
                     may_come: true,
                     is_live: false,
@@ -237,6 +292,13 @@ impl Model for Claims {
             }
             ClaimAction::Clear(index) => state.targets[index].intent = None,
             ClaimAction::End(index) => state.targets[index].status = Status::Dead,
+            ClaimAction::Retry(index) => {
+                let target = &mut state.targets[index];
+                (target.status, target.was_retried) = (Status::Open, true);
+                if self.flaw == Some(ClaimFlaw::RetriesWithoutIntent) {
+                    (target.intent, target.is_accepted) = (None, false);
+                }
+            }
         }
         Some(state)
     }
@@ -256,6 +318,17 @@ impl Model for Claims {
                 let told =
                     state.targets.iter().filter(|target| target.id.is_some() || target.intent.is_some());
                 state.calls.iter().filter(|call| call.is_live).count() <= told.count()
+            }),
+            always(ClaimInvariant::PublishedForIt, |model, state| {
+                let mut ids = state
+                    .targets
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(index, target)| Some((index, state.calls[target.id?])));
+                ids.all(|(index, call)| {
+                    let of = |target: usize| (model.row(target), model.text(target));
+                    call.is_live && of(call.target) == of(index)
+                })
             }),
             Property::sometimes("all are published", |_, state: &ClaimState| {
                 state.targets.iter().all(|target| target.status == Status::Published)

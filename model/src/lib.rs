@@ -1,23 +1,53 @@
-//! A model of the publishing protocol, small enough to explore every interleaving.
+//! Models of the publishing protocol, each small enough to explore every interleaving of it.
 //!
-//! One target with a main container and a reply. Two attempts may run at once, in any two processes, and any of
-//! them may stop at any step: a killed worker, a lost workflow, a Temporal without data and an operator's reset
+//! [`Protocol`] is one target with a main container and a reply. Two attempts may run at once, in any two processes, and
+//! any of them may stop at any step: a killed worker, a lost workflow, a Temporal without data and an operator's reset
 //! all look like that to the row. A publishing call may reach the platform until its deadline and a little
 //! longer, also after the attempt that made it has stopped: clocks differ, within bounds. A published post may be
 //! invisible to reads for the read lag after that. Postgres may be restored from an earlier backup.
 //!
+//! The others leave the interleavings of one target's attempts to it, and have one subject each: what a target waits for,
+//! for how long, and what that costs of its budget ([`Waits`]); posts with the same text ([`Claims`]); a reply while the
+//! post above is deleted ([`Replies`]); edits of a live post ([`Edits`]); the rows of an account and the keys that reach
+//! them ([`Tenants`]); and what is written to the outbox ([`Messages`]). Those that are about ends keep their graph, in
+//! which no way may be endless (`graph`).
+//!
 //! A [`Transition`] is one step of the product, written in one transaction or made by one call, and is named in a
-//! comment `Model: …` at the function that makes it. An [`Event`] is anything that happens around the product.
-//! `tests/proof/model.rs` explores the states, and compares the names.
+//! comment `Model: …` at the function that makes it; [`transitions`] returns the names of all models. An [`Event`] is
+//! anything that happens around the product. `tests/proof/model.rs` explores the states, and compares the names.
 //!
-//! Whether an attempt begins and how a target ends is decided by [`domain::publishing`], whose functions the product
-//! calls, too. The other transitions are statements of SQL, and are described here a second time.
-//!
-//! Left out, because they decide when an attempt begins and not whether it may: waits, the budget, processing
-//! before the publishing call. Several targets with the same text have a model of their own, [`Claims`].
+//! Whether an attempt begins, how long a target waits and how it ends is decided by [`domain::publishing`], and what a
+//! key reaches by [`domain::Bound`], which the product calls, too. The other transitions are statements of SQL or code
+//! with I/O, and are described here a second time.
 
+mod check;
 mod claims;
+mod edits;
+mod graph;
+mod messages;
 mod protocol;
+mod replies;
+mod tenants;
+mod waits;
 
 pub use claims::{ClaimAction, ClaimFlaw, ClaimInvariant, ClaimState, Claims};
+pub use edits::{EditFlaw, EditInvariant, Edits};
+pub use graph::{Broken, Explored, Progress};
+pub use messages::{MessageFlaw, MessageInvariant, Messages};
 pub use protocol::{Action, Event, Flaw, Invariant, Protocol, State, Transition};
+pub use replies::{Replies, ReplyFlaw, ReplyInvariant};
+pub use tenants::{TenantFlaw, TenantInvariant, Tenants};
+pub use waits::{WaitFlaw, WaitInvariant, Waits, Will};
+
+use strum::VariantNames;
+
+/// Returns the names of all transitions of the product that one of the models makes, in order.
+pub fn transitions() -> Vec<&'static str> {
+    let others =
+        [&waits::TRANSITIONS[..], &edits::TRANSITIONS, &tenants::TRANSITIONS, &messages::TRANSITIONS];
+    let mut names: Vec<_> =
+        Transition::VARIANTS.iter().chain(others.into_iter().flatten()).copied().collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}

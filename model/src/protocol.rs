@@ -1,6 +1,6 @@
 //! States, actions and invariants.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
     PostStatus, TargetStatus,
     publishing::{
@@ -19,6 +19,8 @@ const ATTEMPTS: usize = 2;
 const CALLS: usize = 4;
 /// Time of every decision: the model has none, and everything is due.
 const NOW: DateTime<Utc> = DateTime::UNIX_EPOCH;
+/// Time for which a target is held whose posts are being deleted.
+const LEASE: TimeDelta = TimeDelta::seconds(30);
 
 /// The protocol, with bounds that keep it finite.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +39,10 @@ pub struct Protocol {
     pub revives: bool,
     /// True if operators freeze, release and stop, each once.
     pub operators: bool,
+    /// True if users disconnect the account and connect it again for the same end tenant, once.
+    pub reconnects: bool,
+    /// True if users delete the live posts of the target from their platform, once.
+    pub withdraws: bool,
     /// A rule that is left out, to show that an invariant depends on it.
     pub flaw: Option<Flaw>,
     /// Rules of the decisions that the product makes.
@@ -76,6 +82,8 @@ pub enum Flaw {
     IntendsFrozen,
     /// The intent is written although the target was stopped since the attempt began, which keeps the fence.
     IntendsStopped,
+    /// The deletion of live posts from their platform begins without fencing off an attempt.
+    WithdrawsWithoutFence,
 }
 
 /// A statement that holds in every state.
@@ -95,7 +103,8 @@ pub enum Invariant {
     EndHasReason,
     /// No target is open without a next step.
     OpenHasNextStep,
-    /// No publishing call begins while the target is frozen, or after it was stopped.
+    /// No publishing call begins while the target is frozen or its posts are being deleted from the platform, or after it
+    /// was stopped or they were.
     HeldPublishesNothing,
     /// No attempt begins while the target is frozen, except to look up a call or to end the target.
     FrozenAttemptsNothing,
@@ -148,6 +157,10 @@ struct Row {
     is_stopped: bool,
     /// True for a published target whose reply was given up.
     is_incomplete: bool,
+    /// True while the posts of a live target are being deleted from the platform.
+    is_withdrawn: bool,
+    /// True once they were.
+    is_unpublished: bool,
     publications: [Publication; CONTAINERS],
 }
 
@@ -166,6 +179,8 @@ impl Row {
             is_frozen: false,
             is_stopped: false,
             is_incomplete: false,
+            is_withdrawn: false,
+            is_unpublished: false,
             publications: Default::default(),
         }
     }
@@ -221,7 +236,7 @@ impl Row {
             scheduled_at: None,
             next_attempt_at: self.is_due.then_some(NOW),
             is_set_back: false,
-            unpublish_until: None,
+            unpublish_until: self.is_withdrawn.then_some(NOW + LEASE),
             attempts: 0,
             free_attempts: 0,
             is_continuation: false,
@@ -268,9 +283,9 @@ impl Row {
         self.is_deleted || self.is_disconnected || self.is_stopped
     }
 
-    /// Returns whether no publishing call may begin by an operator's order.
+    /// Returns whether no publishing call may begin, by an operator's order or because of a deletion.
     fn is_held(&self) -> bool {
-        self.is_frozen || self.is_stopped
+        self.is_frozen || self.is_stopped || self.is_withdrawn || self.is_unpublished
     }
 
     fn is_in_doubt(&self) -> bool {
@@ -414,6 +429,8 @@ pub struct State {
     was_restored: bool,
     was_revived: bool,
     was_frozen: bool,
+    was_connected: bool,
+    was_withdrawn: bool,
     /// True once an attempt has begun that had nothing to do but to publish what was frozen.
     was_freeze_ignored: bool,
 }
@@ -494,6 +511,14 @@ pub enum Transition {
     Release,
     /// An operator stops the target: what was begun is looked up, and nothing more is published.
     Stop,
+    /// The account is connected again for the same end tenant.
+    Connect,
+    /// The deletion of live posts from their platform begins: the target is held meanwhile.
+    Withdraw,
+    /// They could not be deleted.
+    ReleaseWithdrawn,
+    /// They were deleted, and what was to follow is given up.
+    RecordUnpublished,
 }
 
 /// Something that happens around the product. The number is that of an attempt or a call.
@@ -511,6 +536,8 @@ pub enum Event {
     Show(u8),
     /// Time passes for a call.
     Pass(u8),
+    /// The hold of a target ends whose posts were to be deleted.
+    PassLease,
     /// Temporal loses its data.
     EmptyTemporal,
     /// Postgres is backed up.
@@ -549,6 +576,8 @@ impl Protocol {
             empties: false,
             revives: false,
             operators: false,
+            reconnects: false,
+            withdraws: false,
             flaw: None,
             rules: Rules::PROTOCOL,
         }
@@ -594,6 +623,20 @@ impl Protocol {
                 actions.push(Transition::Settle(index).into());
             }
             Step::Finish => actions.push(Transition::MarkComplete(index).into()),
+        }
+    }
+
+    /// Appends the steps of a deletion from the platform.
+    fn withdraw_actions(state: &State, actions: &mut Vec<Action>) {
+        let row = &state.row;
+        if row.is_withdrawn {
+            actions.push(Transition::ReleaseWithdrawn.into());
+            actions.push(Transition::RecordUnpublished.into());
+            actions.push(Event::PassLease.into());
+        }
+        let is_looked_up = row.is_in_doubt() && row.is_due;
+        if row.status == Status::Published && !state.was_withdrawn && !is_looked_up {
+            actions.push(Transition::Withdraw.into());
         }
     }
 
@@ -830,6 +873,14 @@ impl Protocol {
                 state.has_workflow &= row.is_unfinished();
             }
             Transition::Sweep => state.has_workflow = true,
+            Transition::Restored => self.restore(state),
+            wanted => self.change(state, wanted),
+        }
+    }
+
+    /// Does what a user or an operator wants.
+    fn change(&self, state: &mut State, transition: Transition) {
+        match transition {
             Transition::Edit => state.row.version += 1,
             Transition::Delete => {
                 let row = &mut state.row;
@@ -837,15 +888,35 @@ impl Protocol {
                 let is_safe = !row.has_intent() || self.has(Flaw::CancelsInDoubt);
                 if row.status == Status::Open && is_safe {
                     row.cancel();
+                } else if row.is_swept() {
+                    row.fence += 1;
                 }
             }
             Transition::Disconnect => {
                 let row = &mut state.row;
                 row.is_disconnected = true;
-                row.fence += 1;
-                if row.status == Status::Open && !row.has_intent() {
-                    row.cancel();
+                match row.status {
+                    Status::Open if !row.has_intent() => row.cancel(),
+                    Status::Open => row.fence += 1,
+                    // What is live stays so, and its next attempt publishes nothing.
+                    Status::Published | Status::Dead { .. } | Status::Canceled => {}
                 }
+            }
+            Transition::Connect => {
+                (state.row.is_disconnected, state.was_connected) = (false, true);
+            }
+            Transition::Withdraw => {
+                (state.row.is_withdrawn, state.was_withdrawn) = (true, true);
+                state.row.fence += u8::from(!self.has(Flaw::WithdrawsWithoutFence));
+            }
+            Transition::ReleaseWithdrawn => state.row.is_withdrawn = false,
+            Transition::RecordUnpublished => {
+                let row = &mut state.row;
+                (row.is_withdrawn, row.is_unpublished) = (false, true);
+                if row.is_due {
+                    row.lose_reply();
+                }
+                state.has_workflow &= row.is_unfinished();
             }
             Transition::Freeze => (state.row.is_frozen, state.was_frozen) = (true, true),
             Transition::Release => state.row.is_frozen = false,
@@ -869,23 +940,24 @@ impl Protocol {
                 (state.has_workflow, state.was_revived) = (true, true);
             }
             Transition::Rewrite => state.row.rewrites += 1,
-            Transition::Restored => {
-                let fence = state.row.fence;
-                state.row = state.backup.take().expect("there is a backup");
-                state.was_restored = true;
-                if self.has(Flaw::TrustsBackup) {
-                    return;
-                }
-                let row = &mut state.row;
-                // No attempt from before holds the row; the product adds more than there were attempts.
-                row.fence = fence + 1;
-                // It may have begun since the backup.
-                row.has_begun = true;
-                for publication in row.publications.iter_mut().filter(|publication| publication.id.is_none())
-                {
-                    publication.intent = Some(Intent::SinceBackup);
-                }
-            }
+            transition => unreachable!("nobody wants {transition:?}"),
+        }
+    }
+
+    fn restore(&self, state: &mut State) {
+        let fence = state.row.fence;
+        state.row = state.backup.take().expect("there is a backup");
+        state.was_restored = true;
+        if self.has(Flaw::TrustsBackup) {
+            return;
+        }
+        let row = &mut state.row;
+        // No attempt from before holds the row; the product adds more than there were attempts.
+        row.fence = fence + 1;
+        // It may have begun since the backup.
+        row.has_begun = true;
+        for publication in row.publications.iter_mut().filter(|publication| publication.id.is_none()) {
+            publication.intent = Some(Intent::SinceBackup);
         }
     }
 
@@ -918,6 +990,7 @@ impl Protocol {
                     }
                 }
             }
+            Event::PassLease => state.row.is_withdrawn = false,
             Event::EmptyTemporal => state.has_workflow = false,
             Event::Backup => state.backup = Some(state.row),
         }
@@ -940,6 +1013,8 @@ impl Model for Protocol {
             was_restored: false,
             was_revived: false,
             was_frozen: false,
+            was_connected: false,
+            was_withdrawn: false,
             was_freeze_ignored: false,
         };
         vec![state(true), state(false)]
@@ -985,6 +1060,13 @@ impl Model for Protocol {
                 actions.push(Transition::Disconnect.into());
             }
         }
+        if self.reconnects && !state.was_connected {
+            let step = if row.is_disconnected { Transition::Connect } else { Transition::Disconnect };
+            actions.push(step.into());
+        }
+        if self.withdraws {
+            Self::withdraw_actions(state, actions);
+        }
         if self.operators {
             if !state.was_frozen {
                 actions.push(Transition::Freeze.into());
@@ -1000,7 +1082,8 @@ impl Model for Protocol {
             actions.push(Transition::SettleOutside.into());
         }
         let has_failed = matches!(row.status, Status::Dead { .. }) || row.is_incomplete;
-        if self.revives && !state.was_revived && !row.is_deleted && has_failed {
+        let may_revive = has_failed && !row.is_deleted && !row.is_disconnected && !row.is_unpublished;
+        if self.revives && !state.was_revived && may_revive {
             actions.push(Transition::Revive.into());
         }
         let reply = row.publications[1];

@@ -434,6 +434,7 @@ impl Engine {
     }
 
     /// Records a failed attempt and decides what comes next.
+    // Model: Fail.
     pub(crate) async fn fail(&self, attempt: &Attempt, failure: Failure) -> Result<PublishResult, Error> {
         if self.is_free(attempt, &failure) {
             return self.rest(attempt, failure).await;

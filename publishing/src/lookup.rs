@@ -37,6 +37,7 @@ impl Engine {
     /// # Errors
     ///
     /// [`Error::Repeat`] while it is processing, else as [`Engine::attempt`].
+    // Model: Look.
     pub async fn look(&self, key: TargetKey) -> Result<PollResult, Error> {
         let run = match publishing::begin(&self.db, key, Purpose::Look).await? {
             BeginResult::Attempt(attempt) => Run::of(self, attempt),

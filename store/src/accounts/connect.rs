@@ -85,6 +85,7 @@ pub async fn previous_grant(
 }
 
 /// Moves a connected account from one end tenant to another. Does nothing if it belongs to a third one by now.
+// Model: Move.
 pub async fn move_to_tenant(
     tx: &mut PgConnection,
     owner: Owner,

@@ -221,6 +221,7 @@ pub(crate) async fn lock(
 ///
 /// `seal` seals the grant to the account's id, which is only certain once the row is locked; until the
 /// transaction ends, no other transaction can replace the sealed grant.
+// Model: Connect.
 pub async fn upsert(
     tx: &mut PgConnection,
     owner: Owner,
@@ -356,6 +357,7 @@ async fn make_current(tx: &mut PgConnection, owner: Owner, connect: &Connect, id
 
 /// Ends what keys were given of an account that has moved to another end tenant, and records the move. The account's row
 /// has no profile any more, unless it was given another one.
+// Model: HandOver.
 pub(crate) async fn hand_over(
     tx: &mut PgConnection,
     owner: Owner,

@@ -961,6 +961,7 @@ pub async fn expiry(
 
 /// Deletes up to `limit` expired assets of all owners and returns their number: those whose bytes did not arrive
 /// within [`UPLOAD_TTL`], and those that no post has used for `retention`, if there is one.
+// Model: DeleteFile.
 pub async fn expire(
     db: &PgPool,
     retention: Option<TimeDelta>,

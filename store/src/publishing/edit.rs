@@ -96,6 +96,7 @@ pub enum BeginEdit {
 }
 
 /// Begins an edit of a live target that was last edited at `seen`: stores what it sets, and holds the target.
+// Model: BeginEdit.
 pub async fn begin_edit(
     db: &PgPool,
     access: Access<'_>,
@@ -185,6 +186,7 @@ pub struct TakenEdit {
 
 /// Takes an edit by its id, and holds the target for the time of its calls. `None` if another edit has begun since, or
 /// the posts were deleted.
+// Model: TakeEdit.
 pub async fn take_edit(
     db: &PgPool,
     owner: Owner,
@@ -226,6 +228,7 @@ async fn platform_ids(db: impl PgExecutor<'_>, target: TargetId) -> sqlx::Result
 
 /// Records what an edit has changed, and lets other edits begin unless its last call is in doubt or the same edit was
 /// taken once more. Returns false if another edit has begun since.
+// Model: RecordEdit.
 pub async fn record_edit(
     db: &PgPool,
     owner: Owner,

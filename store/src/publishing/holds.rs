@@ -45,6 +45,7 @@ pub(super) async fn wait_or_look(
 
 /// Holds the posts with the app of a target's account for a time, or the target alone. Returns true if they were not held
 /// before.
+// Model: HoldApp.
 pub async fn hold(
     db: &PgPool,
     key: TargetKey,

@@ -284,6 +284,7 @@ pub async fn clear_intent(db: &PgPool, target: TargetId, position: u16, fence: i
 
 /// Clears the intent of a post that the platform accepted and then failed to process, as [`clear_intent`] does. Also
 /// deletes the checkpoint and ends the polling window, so that the next attempt counts and prepares the post again.
+// Model: Discard.
 pub async fn discard(db: &PgPool, target: TargetId, position: u16, fence: i32) -> sqlx::Result<()> {
     let mut tx = crate::begin(db).await?;
     let held = sqlx::query!(
@@ -385,6 +386,7 @@ pub async fn record_ambiguous(
 
 /// Records that the platform accepted the call of the intent `begun` and assigns the id later; `checkpoint`
 /// contains what it returned instead. Returns false when the row has another intent.
+// Model: Accept.
 pub async fn accept(
     db: &PgPool,
     target: TargetId,
@@ -480,6 +482,7 @@ pub async fn capture(
 /// `pause` and continues this one. Without a `pause` the wait is over: the attempt of a live target, whose reply
 /// was processed, is due at once, and none is scheduled for another. Does nothing when another attempt has begun
 /// since, or an earlier one has published everything meanwhile.
+// Model: RecordProcessing.
 pub async fn record_processing(
     db: &PgPool,
     target: TargetId,
@@ -568,6 +571,7 @@ pub async fn record_failure(
 
 /// Lets an account rest until a time: its platform throttles it, so no attempt of another of its targets begins
 /// before. Does nothing if it rests longer.
+// Model: RestAccount.
 pub async fn rest_account(
     db: &PgPool,
     owner: Owner,
@@ -618,6 +622,7 @@ pub async fn store_url(db: &PgPool, key: TargetKey, url: &str) -> sqlx::Result<(
 
 /// Makes the next attempt of a target due now that has failed, waits until its account has rested, or is live without
 /// its whole thread, and notifies its workflow; the account rests no longer. Returns false for any other target.
+// Model: RetryNow.
 pub async fn retry_now(
     db: &PgPool,
     access: Access<'_>,
@@ -733,6 +738,7 @@ pub async fn refund_attempts(
 }
 
 /// Lets an attempt cost nothing of the retry budget, although it was made.
+// Model: FreeAttempt.
 pub async fn free_attempt(db: &PgPool, attempt: &Attempt) -> sqlx::Result<()> {
     if attempt.is_counted {
         sqlx::query!(

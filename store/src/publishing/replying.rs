@@ -108,6 +108,7 @@ pub(crate) enum Replies {
 ///
 /// Each one is a message, and each end of a target calls this: what is to be woken must be as few as the change
 /// concerns. The caller holds a lock that a look needs, of the target or of the post.
+// Model: WakeReplies.
 pub(crate) async fn wake_replies(
     tx: &mut PgConnection,
     owner: Owner,

@@ -41,6 +41,7 @@ pub enum Withdrawn {
 }
 
 /// Prepares the deletion of a live target's posts: holds the target.
+// Model: Withdraw.
 pub async fn withdraw(db: &PgPool, owner: Owner, post: PostId, target: TargetId) -> sqlx::Result<Withdrawn> {
     let mut tx = crate::begin(db).await?;
     let row = sqlx::query!(
@@ -101,6 +102,7 @@ pub async fn withdraw(db: &PgPool, owner: Owner, post: PostId, target: TargetId)
 
 /// Releases a target whose posts could not be deleted, unless another deletion holds it. `is_torn` says that a part of
 /// its thread is deleted: the rest, which would follow that part, is given up.
+// Model: ReleaseWithdrawn.
 pub async fn release_withdrawn(
     db: &PgPool,
     owner: Owner,
@@ -138,6 +140,7 @@ pub async fn release_withdrawn(
 
 /// Records that a live target's posts were deleted from their platform, once, and gives up what was still to follow
 /// its main container.
+// Model: RecordUnpublished.
 pub async fn record_unpublished(
     db: &PgPool,
     owner: Owner,

@@ -256,8 +256,8 @@ impl Tools {
             names: Vec::new(),
         };
         match begin_edit(&self.engine.db, self.access(), of, &[edit], seen).await.unwrap() {
-            BeginEdit::Begun { digest } => {
-                let edited = edit_live(&self.engine, &self.live(), &digest, true, CALL_TIMEOUT).await;
+            BeginEdit::Begun { edit, .. } => {
+                let edited = edit_live(&self.engine, &self.live(), edit, true, CALL_TIMEOUT).await;
                 Done::when(edited.unwrap() == EditOutcome::Edited)
             }
             _ => Done::REFUSED,
