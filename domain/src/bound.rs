@@ -92,6 +92,23 @@ mod tests {
     }
 
     #[test]
+    fn every_bound_but_the_organization_is_limited_and_named() {
+        let (profile, account) = (ProfileId(Uuid::from_u128(3)), AccountId(Uuid::from_u128(1)));
+        for (bound, tenant, name) in [
+            (Bound::Organization, None, "the organization".to_owned()),
+            (Bound::Tenant("a".to_owned()), Some("a"), "the tenant a".to_owned()),
+            (Bound::Profile(profile), None, format!("the profile {profile}")),
+            (Bound::Accounts(vec![account]), None, format!("the account {account}")),
+            (Bound::Accounts(vec![account; 2]), None, "2 accounts".to_owned()),
+            (Bound::Accounts(Vec::new()), None, "0 accounts".to_owned()),
+        ] {
+            assert_eq!(bound.is_limited(), bound != Bound::default(), "{bound:?}");
+            assert_eq!((bound.tenant(), bound.to_string()), (tenant, name), "{bound:?}");
+        }
+        assert!(!Bound::ORGANIZATION.is_limited() && Bound::Accounts(Vec::new()).is_limited());
+    }
+
+    #[test]
     fn bounds_are_stored_as_objects_of_one_member() {
         for (bound, text) in [
             (Bound::Tenant("a".to_owned()), r#"{"tenant":"a"}"#),

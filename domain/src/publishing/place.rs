@@ -98,3 +98,57 @@ pub enum Found {
     /// It can't be replied to.
     Gone(NoParent),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_a_parent_or_none_left_is_a_reply() {
+        let below = Place::Below(Parent { root: "1".to_owned(), last: "2".to_owned() });
+        assert_eq!([Place::Own, below, Place::Nowhere].map(|place| place.is_reply()), [false, true, true]);
+    }
+
+    #[test]
+    fn a_post_can_be_replied_to_that_is_live_or_may_still_be() {
+        use {PostStatus as P, TargetStatus as T};
+        for (post, target, is_unpublished, expected) in [
+            (P::Published, T::Published, false, None),
+            (P::Partial, T::Published, false, None),
+            (P::Published, T::Published, true, Some(NoParent::Unpublished)),
+            // What is live stays so, whatever becomes of its post.
+            (P::Canceled, T::Published, false, None),
+            (P::Failed, T::Dead, false, Some(NoParent::Dead)),
+            (P::Draft, T::Dead, false, Some(NoParent::Dead)),
+            (P::Publishing, T::Canceled, false, Some(NoParent::Canceled)),
+            (P::Canceled, T::Pending, false, Some(NoParent::Canceled)),
+            (P::Draft, T::Pending, false, Some(NoParent::Draft)),
+            (P::Scheduled, T::Pending, false, None),
+            (P::Publishing, T::Queued, false, None),
+            (P::Publishing, T::Failed, true, None),
+        ] {
+            assert_eq!(
+                NoParent::of(post, target, is_unpublished),
+                expected,
+                "{post} {target} {is_unpublished}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_reason_is_a_sentence_of_its_own() {
+        let all = [
+            NoParent::Deleted,
+            NoParent::NoTarget,
+            NoParent::Draft,
+            NoParent::Dead,
+            NoParent::Canceled,
+            NoParent::Unpublished,
+        ];
+        let mut told: Vec<_> = all.iter().map(NoParent::to_string).collect();
+        assert!(told.iter().all(|text| text.starts_with("the post that it replies to ")), "{told:?}");
+        told.sort();
+        told.dedup();
+        assert_eq!(told.len(), all.len());
+    }
+}

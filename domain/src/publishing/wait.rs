@@ -146,6 +146,29 @@ mod tests {
     use chrono::TimeDelta;
 
     #[test]
+    fn each_wait_has_its_longest_time() {
+        for (name, limit, hours) in [
+            ("file", FILE_LIMIT, 24),
+            ("parent", PARENT_LIMIT, 7 * 24),
+            ("rest", REST_LIMIT, 48),
+            ("app", APP_LIMIT, 32 * 24),
+            ("fault", FAULT_LIMIT, 72),
+            ("handover", HANDOVER_LIMIT, 24),
+        ] {
+            assert_eq!(limit.as_secs(), hours * 3600, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_wait_before_an_attempt_is_over_when_one_begins() {
+        for reason in WaitReason::ALL.iter().copied() {
+            let is_before =
+                [WaitReason::File, WaitReason::Parent, WaitReason::Slot, WaitReason::Rest].contains(&reason);
+            assert_eq!(reason.is_before_attempt(), is_before, "{reason}");
+        }
+    }
+
+    #[test]
     fn waits_that_follow_one_another_end_together() {
         let now = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
         let (hour, minute) = (TimeDelta::hours(1), Duration::from_secs(60));

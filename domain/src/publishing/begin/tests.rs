@@ -174,6 +174,12 @@ fn times() -> Vec<Case> {
             starts(|_| {}),
         ),
         case(
+            "early by more than a poll waits",
+            |at| at.next_attempt_at = Some(now() + 11 * MINUTE),
+            none(),
+            Decision::Early(11 * MINUTE),
+        ),
+        case(
             "early by a clock that was set back",
             |at| (at.next_attempt_at, at.is_set_back) = (Some(now() + MINUTE), true),
             no_file(),
@@ -184,6 +190,18 @@ fn times() -> Vec<Case> {
             |at| (at.next_attempt_at, at.purpose) = (Some(now() + MINUTE), Purpose::Look),
             no_file(),
             starts(|start| start.is_counted = false),
+        ),
+        case(
+            "an early poll",
+            |at| (at.next_attempt_at, at.is_continuation) = (Some(now() + MINUTE), true),
+            none(),
+            Decision::Early(MINUTE),
+        ),
+        case(
+            "a poll that waits as long as any",
+            |at| (at.next_attempt_at, at.is_continuation) = (Some(now() + MAX_POLL_WAIT), true),
+            none(),
+            Decision::Early(MAX_POLL_WAIT),
         ),
         case(
             "a poll of the future",
@@ -210,7 +228,36 @@ fn times() -> Vec<Case> {
             none(),
             told(3),
         ),
+        case(
+            "failed at no cost for a whole day",
+            |at| {
+                failed(at);
+                at.throttled_since = Some(now() - TimeDelta::days(1));
+            },
+            none(),
+            told(2),
+        ),
         case("scheduled", |at| at.scheduled_at = Some(now() + MINUTE), none(), Decision::Early(MINUTE)),
+        case(
+            "scheduled, within the tolerance",
+            |at| at.scheduled_at = Some(now() + TOLERANCE),
+            no_file(),
+            starts(|_| {}),
+        ),
+        case(
+            "scheduled, and deleted",
+            |at| (at.scheduled_at, at.is_deleted) = (Some(now() + MINUTE), true),
+            none(),
+            starts(|start| start.barred = Some(Barred::Deleted)),
+        ),
+        case(
+            "scheduled, and disconnected",
+            |at| (at.scheduled_at, at.is_disconnected) = (Some(now() + MINUTE), true),
+            no_file(),
+            starts(|start| {
+                (start.barred, start.needs_no_grant) = (Some(Barred::Disconnected), true);
+            }),
+        ),
         case(
             "scheduled, and stopped",
             |at| (at.scheduled_at, at.is_stopped) = (Some(now() + MINUTE), true),
@@ -589,6 +636,8 @@ fn an_intent_of_the_future_is_set_back_by_a_day() {
         doubted_since: Some(earliest),
     };
     assert_eq!(times(now() + TimeDelta::days(4)).set_back(now()), Some(corrected));
-    let doubted = CallTimes { doubted_since: Some(now() - TimeDelta::days(2)), ..corrected };
-    assert_eq!(times(now() + TimeDelta::days(1)).set_back(now()), Some(doubted));
+    for (ahead, doubted) in [(1, now() - TimeDelta::days(2)), (3, now())] {
+        let doubted = CallTimes { doubted_since: Some(doubted), ..corrected };
+        assert_eq!(times(now() + TimeDelta::days(ahead)).set_back(now()), Some(doubted));
+    }
 }
