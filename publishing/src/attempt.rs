@@ -800,23 +800,4 @@ pub(crate) fn window(platform: &Adapter) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(seconds: i64) -> DateTime<Utc> {
-        DateTime::from_timestamp(seconds, 0).unwrap()
-    }
-
-    #[test]
-    fn the_last_look_comes_when_the_window_closes() {
-        let window = Duration::from_secs(600);
-        let next =
-            |pause: u64, now| left(at(0), window, at(now)).map(|left| Duration::from_secs(pause).min(left));
-        // Neither a platform's poll interval nor its Retry-After ends a window early, or reaches beyond it.
-        assert_eq!(next(5, 0), Some(Duration::from_secs(5)));
-        assert_eq!(next(900, 10), Some(Duration::from_secs(590)));
-        assert_eq!(next(5, 598), Some(Duration::from_secs(2)));
-        assert_eq!(next(5, 600), None);
-        assert_eq!(next(5, 5000), None);
-    }
-}
+mod tests;

@@ -249,3 +249,21 @@ impl Apps {
         apps.get(platform).cloned()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mode_has_its_own_apps() {
+        let app =
+            |id: &str| App { client_id: id.to_owned(), client_secret: None, access: Default::default() };
+        let of = |mode: &str| BTreeMap::from([("x".to_owned(), app(mode))]);
+        let apps = Apps { live: of("live"), test: of("test") };
+        let id = |mode, platform| apps.of(mode, platform).map(|app| app.client_id);
+        for mode in [Mode::Live, Mode::Test] {
+            assert_eq!(id(mode, "x").as_deref(), Some(mode.as_str()));
+            assert_eq!(id(mode, "threads"), None);
+        }
+    }
+}
