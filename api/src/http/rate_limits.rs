@@ -220,7 +220,11 @@ mod tests {
         let [global, posts] = limits.of(&Method::POST, "/posts")[..] else { panic!("two buckets") };
         assert_eq!((global.ceiling, global.seconds), (600, 60));
         assert_eq!((posts.ceiling, posts.seconds), (5, 2));
-        assert_eq!(limits.in_force(MCP).ceiling, 7);
+        let mcp = limits.in_force(MCP);
+        assert_eq!((mcp.ceiling, mcp.seconds), (7, 60));
+        assert_eq!(" ".parse::<Limits>().unwrap().in_force(MCP), MCP);
+        let longest: Limits = r#"{"posts": {"limit": 1, "window": 86400}}"#.parse().unwrap();
+        assert_eq!(longest.of(&Method::POST, "/posts")[1].seconds, 86_400);
         for wrong in [
             "posts",
             "[]",

@@ -274,3 +274,44 @@ pub async fn record_edit(
     tx.commit().await?;
     Ok(recorded.is_some())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edit(position: u16, text: Option<&str>, settings: Value, names: &[&str]) -> Edit {
+        Edit {
+            position,
+            of_reply: false,
+            has_media: false,
+            kinds: Vec::new(),
+            before: String::new(),
+            text: text.map(str::to_owned),
+            settings,
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn an_edit_is_the_texts_and_settings_that_it_sets() {
+        let edits = [
+            edit(0, Some("a"), json!({ "title": "b", "privacy": "public" }), &["title"]),
+            edit(2, None, json!({}), &[]),
+            edit(10, Some("c"), json!({}), &[]),
+        ];
+        let changes = Changes::of(&edits);
+        assert_eq!(changes.texts, BTreeMap::from([(0, "a".to_owned()), (10, "c".to_owned())]));
+        assert_eq!(Value::from(changes.settings.clone()), json!({ "title": "b" }));
+        assert_eq!(changes.content(), r#"[{"0":"a","10":"c"},{"title":"b"}]"#);
+        // One that sets something else has another name.
+        for other in [
+            edit(0, Some("b"), json!({ "title": "b" }), &["title"]),
+            edit(1, Some("a"), json!({ "title": "b" }), &["title"]),
+            edit(0, Some("a"), json!({ "title": "c" }), &["title"]),
+            edit(0, Some("a"), json!({}), &[]),
+        ] {
+            assert_ne!(Changes::of(&[other, edits[2].clone()]).content(), changes.content());
+        }
+        assert_eq!(Changes::of(&[]), Changes::default());
+    }
+}

@@ -294,3 +294,21 @@ pub async fn list(db: &PgPool) -> sqlx::Result<Vec<Freeze>> {
     .fetch_all(db)
     .await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_names_its_kind_and_subject_and_the_object_of_its_audit_entry() {
+        let id = Uuid::from_u128(7);
+        for (scope, kind, subject, object) in [
+            (Scope::Platform("x".to_owned()), "platform", "x".to_owned(), Uuid::nil()),
+            (Scope::Account(AccountId(id)), "account", id.to_string(), id),
+            (Scope::Organization(OrgId(id)), "organization", id.to_string(), id),
+        ] {
+            assert_eq!((scope.kind(), scope.subject(), scope.object()), (kind, subject.clone(), object));
+            assert_eq!(scope.to_string(), format!("{kind} {subject}"));
+        }
+    }
+}

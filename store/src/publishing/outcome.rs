@@ -60,6 +60,37 @@ mod tests {
     use uuid::Uuid;
 
     #[test]
+    fn a_target_is_live_failed_with_its_reason_or_open() {
+        for (status, id, error, expected) in [
+            (TargetStatus::Published, Some("7"), None, Outcome::Live("7".to_owned())),
+            (TargetStatus::Dead, None, Some("refused"), Outcome::Failed("refused".to_owned())),
+            (TargetStatus::Dead, Some("7"), None, Outcome::Failed("dead".to_owned())),
+            (TargetStatus::Canceled, None, None, Outcome::Failed("canceled".to_owned())),
+            (TargetStatus::Failed, None, Some("refused"), Outcome::Open),
+            (TargetStatus::Queued, None, None, Outcome::Open),
+        ] {
+            assert_eq!(of(status, id, error), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_round_is_not_over_while_missing_parts_are_retried() {
+        let of = (PostId(Uuid::nil()), OrgId(Uuid::nil()));
+        for (round, goes_on, expected) in
+            [(0, false, 0), (0, true, 0), (1, true, 0), (1, false, 1), (2, false, 1), (2, true, 0)]
+        {
+            let told = events(
+                of,
+                History { round, has_failed: true, goes_on },
+                false,
+                Some(PostStatus::Failed),
+                &[],
+            );
+            assert_eq!(told.len(), expected, "{round} {goes_on}");
+        }
+    }
+
+    #[test]
     fn the_first_outcome_is_told_once_and_a_retry_by_an_event_of_its_own() {
         use EventName::{PostError, PostPublished, PostRetried};
         use PostStatus::{Failed, Partial, Published};

@@ -492,6 +492,27 @@ mod tests {
     }
 
     #[test]
+    fn a_bucket_refuses_beyond_its_ceiling() {
+        let bucket = Bucket { name: "posts", ceiling: 3, seconds: 60 };
+        for (calls, remaining, is_exceeded) in
+            [(0, 3, false), (2, 1, false), (3, 0, false), (4, 0, true), (-1, 3, false)]
+        {
+            let level = bucket.level(0, calls);
+            assert_eq!((level.remaining(), level.is_exceeded()), (remaining, is_exceeded), "{calls}");
+        }
+        assert_eq!(bucket.level(i64::MAX, 0).ends_at, DateTime::<Utc>::MAX_UTC);
+    }
+
+    #[test]
+    fn a_quota_beyond_all_numbers_of_the_database_is_its_largest() {
+        let quotas: Quotas = [("small".to_owned(), 5), ("large".to_owned(), u64::MAX)].into_iter().collect();
+        assert_eq!(
+            (quotas.plans, quotas.most),
+            (vec!["small".to_owned(), "large".to_owned()], vec![5, i64::MAX])
+        );
+    }
+
+    #[test]
     fn a_month_ends_at_the_start_of_the_next() {
         for (now, start, end) in [
             ("2026-02-28T23:59:59Z", "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"),
