@@ -8,6 +8,7 @@
 mod flows;
 mod operations;
 mod platform;
+mod results;
 mod twins;
 mod verdict;
 mod waits;
