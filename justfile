@@ -43,13 +43,20 @@ walls:
 advisories:
     cargo deny --log-level error check advisories
 
-# Runs the proof in full, which takes hours, and writes docs/PROOF.md; FANFARE_PREVIOUS may name a program of an
-# earlier version
-proof:
-    rm -rf target/proof
-    FANFARE_PROOF=full cargo test --workspace --test behavior changed_answers
-    FANFARE_PROOF=full cargo test --workspace --test proof -- --nocapture --test-threads 1
-    .ci/report > docs/PROOF.md
+# What has passed on this commit is not run again. FANFARE_PREVIOUS may name a program of an earlier version
+# Runs all parts of the proof on this commit, in two hours, and writes docs/PROOF.md; given names, only these parts
+proof *parts: _cargo-mutants
+    cargo build --workspace --example proof
+    target/debug/examples/proof {{parts}}
+
+# Tests further mutants of what decides about publishing, bounds and rate limits, for about this time: a part of the proof
+mutants minutes="600": _cargo-mutants
+    cargo build --workspace --example proof
+    target/debug/examples/proof mutants --minutes {{minutes}}
+
+# Installs the program that makes mutants
+_cargo-mutants:
+    cargo mutants --version 2>/dev/null | grep -q ' 27.1.0$' || cargo install --locked cargo-mutants --version 27.1.0
 
 # Runs the short form of the proof, as CI does
 proof-short *args:

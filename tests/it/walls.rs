@@ -6,6 +6,7 @@
 
 mod circles;
 mod pages;
+mod proof;
 mod signposts;
 mod sizes;
 mod source;

@@ -433,8 +433,8 @@ async fn every_post_ends_once_when_parts_of_fanfare_fail() {
     section.text(format!("| {} |\n|{}\n{table}", head.join(" | "), "---|".repeat(head.len())));
     section.text(format!(
         "Every wait of publishing is scaled by {PACE}, so that a first retry comes after 3 s and not 30. Times are \
-         measured from the beginning of the healing, restarts included, with {LANES} scenarios at a time. Not part \
-         of the suite: \"{}\", from which the attempts under way recover only when TCP gives their connections up.",
+         measured from the beginning of the healing, restarts included, with {LANES} scenarios at a time and other \
+         parts of the proof beside them. Not part of the suite: \"{}\", from which the attempts under way recover only when TCP gives their connections up.",
         UNBOUNDED.name()
     ));
     section.figure("Posts acknowledged", posts);

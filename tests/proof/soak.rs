@@ -15,7 +15,7 @@ use sqlx::PgPool;
 use std::{
     fmt::Write,
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 use tests::{
@@ -546,13 +546,11 @@ async fn nothing_accumulates_under_mixed_load_with_faults() {
     stack.stop().await;
 }
 
-/// Writes all samples.
+/// Keeps all samples.
 fn record(samples: &[Sample]) {
     let mut file = format!("{}\n", Sample::HEADER);
     for sample in samples {
         writeln!(file, "{}", sample.row()).unwrap();
     }
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/proof");
-    fs::create_dir_all(&dir).unwrap();
-    fs::write(dir.join("soak.csv"), file).unwrap();
+    proof::keep("soak.csv", &file);
 }

@@ -1,21 +1,27 @@
 //! The report of the proof suite.
 //!
-//! Each part of `tests/proof` writes one section of `docs/PROOF.md`; `just proof` puts them together. The
-//! short form, which CI runs, covers a part of the cases; the full form covers all of them.
+//! Each part of `tests/proof` writes sections of `docs/PROOF.md`; `just proof` puts them together. The short form, which CI
+//! runs, covers a part of the cases; the full form covers all of them. Also compiled into the behavior suite of the
+//! platforms.
 
-use std::{fmt::Display, fs, path::Path, process::Command, time::Instant};
+use std::{fmt::Display, fs, path::Path, time::Instant};
 
 /// Returns whether the full form was requested, with `FANFARE_PROOF=full`.
 pub fn is_full() -> bool {
     std::env::var("FANFARE_PROOF").is_ok_and(|form| form == "full")
 }
 
-/// Returns the commit that is checked out, marked if files differ from it.
-fn commit() -> String {
-    let mut git = Command::new("git");
-    git.args(["describe", "--always", "--dirty"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-    let output = git.output().ok().filter(|output| output.status.success());
-    output.map_or("unknown".to_owned(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+/// Keeps a file of the report in the directory that `just proof` names in `FANFARE_PROOF_INTO`. A test that somebody runs
+/// by hand keeps none: nobody knows which sources it was built from.
+pub fn keep(name: &str, content: &str) {
+    if let Some(dir) = std::env::var_os("FANFARE_PROOF_INTO") {
+        fs::write(Path::new(&dir).join(name), content).expect("a file of the report");
+    }
+}
+
+/// Returns a duration as the report shows it.
+pub fn in_minutes(seconds: u64) -> String {
+    format!("{} min {:02} s", seconds / 60, seconds % 60)
 }
 
 /// A section of the report.
@@ -28,7 +34,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// Begins a section. Sections are in the order of their files' names.
+    /// Begins a section. Sections are in the order of their files' names, which `tests::parts` lists.
     pub fn new(file: &'static str, title: &'static str) -> Self {
         Self { file, title, paragraphs: Vec::new(), rows: Vec::new(), begun: Instant::now() }
     }
@@ -43,11 +49,9 @@ impl Section {
         self.rows.push((name.into(), value.to_string()));
     }
 
-    /// Adds the commit, and the time since the section was begun, as the last figures, and writes the section.
+    /// Adds the time since the section was begun as the last figure, prints the section, and keeps it.
     pub fn write(mut self) {
-        let seconds = self.begun.elapsed().as_secs();
-        self.figure("Commit", commit());
-        self.figure("Duration", format!("{} min {:02} s", seconds / 60, seconds % 60));
+        self.figure("Duration", in_minutes(self.begun.elapsed().as_secs()));
         let mut section = format!("## {}\n", self.title);
         if !is_full() {
             section.push_str("\nThe short form.\n");
@@ -59,9 +63,7 @@ impl Section {
         for (name, value) in self.rows {
             section.push_str(&format!("| {name} | {value} |\n"));
         }
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/proof");
-        fs::create_dir_all(&dir).expect("a directory for the report");
-        fs::write(dir.join(format!("{}.md", self.file)), &section).expect("a section of the report");
+        keep(&format!("{}.md", self.file), &section);
         println!("{section}");
     }
 }
