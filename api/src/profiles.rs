@@ -164,16 +164,23 @@ async fn check_accounts(call: &Call<'_>, asked: &[Uuid]) -> Result<(), Problem> 
     if strangers.is_empty() { Ok(()) } else { Err(unknown(&strangers, asked)) }
 }
 
-/// Checks that a change of a profile's accounts, or its deletion, changes no account outside of the bound of the
-/// caller's key.
-async fn check_members(call: &Call<'_>, id: ProfileId) -> Result<(), Problem> {
+/// Checks that a change of a profile's accounts to `kept`, or its deletion, which keeps none, changes no account outside
+/// of the bound of the caller's key, and takes none out of it.
+async fn check_members(call: &Call<'_>, id: ProfileId, kept: &[Uuid]) -> Result<(), Problem> {
     if !call.bound.is_limited() {
         return Ok(());
     }
     let profile = profiles::get(call.db(), call.access(), id).await?.ok_or_else(missing)?;
+    let is_left = profile.social_account_ids.iter().any(|account| !kept.contains(account));
     let ids: Vec<_> = profile.social_account_ids.into_iter().map(AccountId).collect();
     if accounts::within(call, &ids).await?.len() < ids.len() {
         let detail = format!("the profile has accounts that are not within {}", call.bound);
+        return Err(reach::forbidden(detail));
+    }
+    // Accounts that leave the profile leave what a key of the profile reaches.
+    if is_left && matches!(call.bound, Bound::Profile(_)) {
+        let detail =
+            format!("this API key is limited to {}; the profile's accounts must stay within it", call.bound);
         return Err(reach::forbidden(detail));
     }
     Ok(())
@@ -196,7 +203,7 @@ pub async fn edit(call: &Call<'_>, id: &str, body: ProfilePatch) -> Result<Profi
     }
     if let Some(asked) = &asked {
         check_accounts(call, asked).await?;
-        check_members(call, id).await?;
+        check_members(call, id, asked).await?;
     }
     let edit = Edit {
         name: body.name,
@@ -213,7 +220,7 @@ pub async fn edit(call: &Call<'_>, id: &str, body: ProfilePatch) -> Result<Profi
 /// Deletes a profile.
 pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
-    check_members(call, id).await?;
+    check_members(call, id, &[]).await?;
     if !profiles::delete(call.db(), call.access(), id, call.by, call.now()).await? {
         return Err(missing());
     }

@@ -188,6 +188,15 @@ async fn a_limited_key_moves_nothing_across_its_bound() {
         let (status, problem) = call(world, key, Method::PATCH, &own, body.clone()).await;
         assert_eq!((status, problem["code"].as_str().unwrap()), expected, "{body}: {problem}");
     }
+    // Nor does a key of the profile take accounts out of it, by leaving them out or with the profile itself.
+    let emptied = json!({ "social_account_ids": [] });
+    for (method, body) in [(Method::PATCH, emptied), (Method::DELETE, Value::Null)] {
+        let (status, problem) = call(world, &profile, method.clone(), &own, body).await;
+        assert_eq!((status, &problem["code"]), (403, &json!("forbidden")), "{method}: {problem}");
+    }
+    let kept = json!({ "social_account_ids": [scene.account()], "name": "Same" });
+    assert_eq!(call(world, &profile, Method::PATCH, &own, kept).await.0, 200);
+    assert_eq!(ids(&get(world, &profile, "/social-accounts").await), [scene.account()]);
     // A profile of the tenant with another tenant's account: the account is not shown, and stays.
     let both = json!({ "social_account_ids": [scene.account(), scene.other()] });
     assert_eq!(world.call(Method::PATCH, &own, Some(&both)).await.0, StatusCode::OK);
