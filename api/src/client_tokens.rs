@@ -13,6 +13,7 @@ use crate::{
         problem::{Issue, Problem},
         reach,
     },
+    keys::hold,
     openapi::{tag::Tag, validate::Rules},
     types::{
         deleted::DeletedResource,
@@ -41,7 +42,8 @@ impl ClientTokens {
     /// `Authorization: Bearer`, also from another origin, to list platforms and the tenant's accounts, create
     /// authorization URLs, connect a Bluesky account and finalize pending logins; anything else fails with 403. Logins
     /// end at the token's `redirect_uri` and are finalized there with a token of the same tenant (as with
-    /// `confirm`); without it they are `hosted`. Scope `accounts:write`.
+    /// `confirm`); without it they are `hosted`. The calling key must have the token's scopes, `accounts:read` and
+    /// `accounts:write`. Scope `accounts:write`.
     #[oai(path = "/client-tokens", method = "post", operation_id = "createClientToken")]
     async fn create(
         &self,
@@ -80,6 +82,7 @@ pub async fn create(call: &Call<'_>, body: NewClientToken) -> Result<ClientToken
         return Err(reach::forbidden(detail));
     }
     let tenant = call.tenant(Some(body.tenant_id))?.expect("one was asked for");
+    hold(call.scopes, &keys::CLIENT_SCOPES, "give a client token with")?;
     if let Some(issue) = body
         .redirect_uri
         .as_ref()

@@ -1,12 +1,12 @@
 //! Client tokens: what a page of an organization's customer can do with one, and nothing else.
 
 use crate::{
-    api::{fail, request},
+    api::{fail, key, request},
     attacks::{filled, operations, send},
     world,
 };
 use chrono::TimeDelta;
-use domain::client::Client;
+use domain::{client::Client, scope::Scope};
 use reqwest::{Method, StatusCode, header};
 use serde_json::{Value, json};
 use store::people::{audit::Actor, keys};
@@ -184,6 +184,22 @@ async fn an_ended_client_token_says_so() {
     let theirs = mint(&world, json!({ "tenant_id": "other" })).await;
     let theirs = format!("/client-tokens/{}", theirs["id"].as_str().unwrap());
     assert_eq!(call(&world, limited, Method::DELETE, &theirs, Value::Null).await.0, 404);
+}
+
+/// A token lists accounts as well: who can't must not get there by a token.
+#[tokio::test]
+async fn a_client_token_is_given_by_who_has_its_scopes() {
+    let world = world().start().await;
+    for (scopes, expected) in [
+        (&[Scope::AccountsWrite][..], (403, Some("forbidden"))),
+        (&[Scope::AccountsRead], (403, Some("insufficient_scope"))),
+        (&[Scope::AccountsRead, Scope::AccountsWrite], (201, None)),
+    ] {
+        let key = key(&world, world.owner, scopes).await;
+        let wish = json!({ "tenant_id": "mine" });
+        let (status, answer) = call(&world, &key, Method::POST, "/client-tokens", wish).await;
+        assert_eq!((status, answer["code"].as_str()), expected, "{scopes:?}: {answer}");
+    }
 }
 
 #[tokio::test]

@@ -169,7 +169,7 @@ pub async fn create_within(
 }
 
 /// Scopes of a client token.
-const CLIENT_SCOPES: [Scope; 2] = [Scope::AccountsRead, Scope::AccountsWrite];
+pub const CLIENT_SCOPES: [Scope; 2] = [Scope::AccountsRead, Scope::AccountsWrite];
 /// Prefixes of client tokens, by mode.
 const CLIENT_PREFIXES: [(Mode, &str); 2] = [(Mode::Live, "ct_live_"), (Mode::Test, "ct_test_")];
 
