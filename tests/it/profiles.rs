@@ -179,6 +179,31 @@ async fn posts_inherit_the_settings_of_their_accounts_profiles() {
 }
 
 #[tokio::test]
+async fn profiles_with_more_settings_than_a_post_can_have_are_refused_together() {
+    let world = world().start().await;
+    let mut accounts = Vec::new();
+    for number in 0..36 {
+        let account = world.connect("x", &format!("ada{number}")).await;
+        let config = json!({ "x": { "made_up": "a".repeat(60_000) } });
+        create(&world, json!({ "name": "One", "default_config": config, "social_account_ids": [account] }))
+            .await;
+        accounts.push(account);
+    }
+    let body = |count: usize| json!({ "content": "a", "accounts": accounts[..count], "is_draft": true });
+    // Two MiB are 34 times this setting.
+    let post = world.post(body(34)).await;
+    assert_eq!(post["default_config"]["x"]["made_up"].as_str().map(str::len), Some(60_000), "one for all");
+    for path in ["/posts", "/posts/validate"] {
+        let (_, problem) =
+            fail(request(&world, Method::POST, path).json(&body(36)), 422, "unprocessable").await;
+        assert_eq!(problem["errors"][0]["path"], json!(["accounts"]), "{problem}");
+    }
+    let path = format!("/posts/{}", post["id"].as_str().unwrap());
+    let edit = json!({ "accounts": accounts, "config": {} });
+    fail(request(&world, Method::PATCH, &path).json(&edit), 422, "unprocessable").await;
+}
+
+#[tokio::test]
 async fn invalid_fields_of_a_profile_are_reported() {
     let world = world().start().await;
     let ada = world.connect("x", "ada").await;

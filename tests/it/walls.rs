@@ -340,7 +340,7 @@ const WITHOUT_BOUND: [(&str, &str); 6] = [
     ("media::create", "a new asset has the bound of its caller"),
     ("media::refuse_upload", "it ends the upload that was admitted"),
     (
-        "profiles::configs",
+        "profiles::blocks",
         "the settings of accounts that the caller named, which are resolved within its bound",
     ),
     ("profiles::create", "its accounts are checked before, and its tenant is the bound's"),

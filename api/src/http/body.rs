@@ -21,7 +21,7 @@ use poem_openapi::{
     types::{MaybeUndefined, ParseFromJSON, ToJSON, Type},
 };
 use serde_json::{Map, Value};
-use std::{fmt, time::Duration};
+use std::{collections::HashMap, fmt, hash::Hash, time::Duration};
 use store::Change;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -93,6 +93,15 @@ pub fn parse(bytes: &[u8]) -> Result<Value, Unread> {
         return Err(Unread::TooLarge);
     }
     serde_json::from_slice(bytes).map_err(Unread::Malformed)
+}
+
+/// Parses JSON texts of the database, within the limit of objects and arrays of one body; `None` if they have more together.
+pub(crate) fn parse_stored<K: Eq + Hash>(texts: HashMap<K, String>) -> Option<HashMap<K, Value>> {
+    let containers: usize = texts.values().map(|text| Census::of(text.as_bytes()).containers).sum();
+    let parsed = texts.into_iter().map(|(key, text)| {
+        (key, serde_json::from_str(&text).expect("the database has what was serialized here"))
+    });
+    (containers <= MAX_CONTAINERS).then(|| parsed.collect())
 }
 
 /// Counts the objects and arrays of a JSON text without parsing it.

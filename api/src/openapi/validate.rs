@@ -356,14 +356,23 @@ pub(crate) fn limit_size<'a>(
     path: impl IntoIterator<Item = &'a str>,
     issues: &mut Vec<Issue>,
 ) {
+    if json_size(value) > most {
+        issues.push(too_big(most, path));
+    }
+}
+
+/// Returns the issue of a value whose JSON exceeds a number of bytes.
+pub(crate) fn too_big<'a>(most: usize, path: impl IntoIterator<Item = &'a str>) -> Issue {
+    let issue = Issue::new(path, "too_big", format!("Must take at most {most} bytes as JSON"));
+    issue.with("maximum", most).with("type", "object").with("inclusive", true)
+}
+
+/// Returns the size of a value as JSON, in bytes.
+pub(crate) fn json_size(value: &Value) -> usize {
     let mut size = Size(0);
     // Writing to the counter can't fail.
     let _ = serde_json::to_writer(&mut size, value);
-    if size.0 > most {
-        let message = format!("Must take at most {most} bytes as JSON");
-        let issue = Issue::new(path, "too_big", message);
-        issues.push(issue.with("maximum", most).with("type", "object").with("inclusive", true));
-    }
+    size.0
 }
 
 /// A writer that counts bytes.

@@ -5,10 +5,11 @@
 
 use crate::{
     http::{
+        self,
         caller::Call,
-        problem::{Issue, Problem},
+        problem::{Code, Issue, Problem},
     },
-    openapi::validate::limit_size,
+    openapi::validate::{json_size, limit_size, too_big},
     posts::{
         body::{Config, Defaults, MAX_ACCOUNTS, MAX_BLOCK_BYTES, MAX_BLOCK_KEYS, Overrides, TopLevel},
         overrides,
@@ -20,44 +21,57 @@ use domain::{
 };
 use poem_openapi::{registry::Registry, types::Type};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    ptr,
+};
 use store::accounts::{Account, profiles};
 
 /// Maximum size of a block with the settings of profiles, in bytes of JSON.
 const MAX_COMPLETED_BYTES: usize = 4 * MAX_BLOCK_BYTES;
+/// Maximum size of the settings that the profiles of a post's accounts have for their platforms, in bytes of JSON: more than
+/// twice what one profile can have.
+const MAX_DEFAULTS_BYTES: usize = 2 << 20;
 
 /// Completes the settings of a request, which has overrides by the accounts' ids, with those of the profiles of a post's
 /// accounts; a post that `is_reply`, with those that concern replies.
 ///
 /// # Errors
 ///
-/// `unprocessable` if the profiles have too many different settings for one post.
+/// `unprocessable` if the profiles have too many settings for one post.
 pub(crate) async fn complete(
     call: &Call<'_>,
     accounts: &[Account],
     requested: Value,
     is_reply: bool,
 ) -> Result<Value, Problem> {
-    let ids: Vec<_> = accounts.iter().filter_map(|account| account.profile_id).collect();
-    if ids.is_empty() {
+    let wanted: BTreeSet<_> = accounts
+        .iter()
+        .filter_map(|account| Some((account.profile_id?, account.platform.as_str())))
+        .collect();
+    if wanted.is_empty() {
         return Ok(requested);
     }
-    let configs = profiles::configs(call.db(), call.owner, &ids).await?;
-    let block = |account: &Account| configs.get(&account.profile_id?)?.get(&account.platform);
+    let texts = profiles::blocks(call.db(), call.owner, &wanted, MAX_DEFAULTS_BYTES).await?;
+    let read: HashMap<_, _> = texts.and_then(http::body::parse_stored).ok_or_else(excessive)?;
+    let block = |account: &Account| read.get(&(account.profile_id?, account.platform.clone()));
     let defaults = accounts.iter().map(|account| (account.platform.as_str(), account.id, block(account)));
-    let completed = with_defaults(requested, defaults, is_reply);
+    let completed = with_defaults(requested, defaults, is_reply).map_err(overrides::unusable)?;
     let mut issues = Vec::new();
     for (id, block) in completed.as_object().into_iter().flatten() {
-        let entries = block[ACCOUNTS].as_object().map_or(0, Map::len);
-        if entries > MAX_ACCOUNTS {
-            let message = format!(
-                "{entries} of its accounts have settings of their own, most by their profiles, and {MAX_ACCOUNTS} may"
-            );
-            issues.push(Issue::custom(["config", id.as_str()], message));
-        }
         limit_size(block, MAX_COMPLETED_BYTES, ["config", id.as_str()], &mut issues);
     }
     if issues.is_empty() { Ok(completed) } else { Err(overrides::unusable(issues)) }
+}
+
+/// 422: the profiles of the accounts have more settings than are read for one post.
+fn excessive() -> Problem {
+    let message = format!(
+        "The profiles of these accounts have more than {MAX_DEFAULTS_BYTES} bytes of default settings together, or \
+         too many objects and lists in them; name fewer accounts, or shorten the settings of their profiles"
+    );
+    let detail = "the profiles of the accounts have too many settings for one post";
+    Problem::new(Code::Unprocessable, detail).with_issues(vec![Issue::custom(["accounts"], message)])
 }
 
 /// The blocks of both places; a block under `config` replaces the one at the top level.
@@ -95,39 +109,101 @@ pub fn amend(before: &Value, top_level: TopLevel, config: Option<Config>) -> Val
 /// Completes `own` with the default settings of the accounts, key by key: a platform's block with those that all of its
 /// accounts share, and the blocks of single accounts with the others. `own` has these blocks by the accounts' ids.
 ///
-/// `accounts` lists each account's platform and its profile's block for that platform.
+/// `accounts` lists each account's platform and its profile's block for that platform. The accounts of a profile have one
+/// block, which is looked at once for all of them.
+///
+/// # Errors
+///
+/// If a platform's block would have entries of too many accounts, or too large ones.
 fn with_defaults<'a>(
     own: Value,
     accounts: impl IntoIterator<Item = (&'a str, AccountId, Option<&'a Value>)>,
     is_reply: bool,
-) -> Value {
-    let mut by_platform = BTreeMap::<&str, Vec<(AccountId, Map<String, Value>)>>::new();
+) -> Result<Value, Vec<Issue>> {
+    let Value::Object(mut blocks) = own else { return Ok(own) };
+    let mut by_platform = BTreeMap::<&str, BTreeMap<Option<*const Value>, Group<'a>>>::new();
     for (platform, account, block) in accounts {
-        let mut block = block.and_then(Value::as_object).cloned().unwrap_or_default();
-        if is_reply {
-            // The other defaults are for posts of their own, and the request does not have them.
-            let known = platforms::get(platform).map_or(&[][..], |platform| platform.limits.reply_settings);
-            block.retain(|key, _| known.contains(&key.as_str()));
-        }
-        by_platform.entry(platform).or_default().push((account, block));
+        let groups = by_platform.entry(platform).or_default();
+        let group = groups.entry(block.map(ptr::from_ref));
+        group.or_insert_with(|| Group::of(platform, block, is_reply)).accounts.push(account);
     }
-    let Value::Object(mut blocks) = own else { return own };
-    by_platform.retain(|_, defaults| defaults.iter().any(|(_, block)| !block.is_empty()));
-    for (platform, defaults) in by_platform {
-        let block = object(blocks.entry(platform).or_insert(Value::Null));
-        let given: Vec<_> = block.keys().cloned().collect();
-        let is_shared = |key: &String| defaults.iter().all(|(_, one)| one.get(key) == defaults[0].1.get(key));
-        for (account, one) in &defaults {
-            let missing = one.iter().filter(|(key, _)| !given.contains(key));
-            let (shared, single): (Vec<_>, Vec<_>) = missing.partition(|(key, _)| is_shared(key));
-            fill(block, shared);
-            if !single.is_empty() {
-                let entries = object(block.entry(ACCOUNTS).or_insert(Value::Null));
-                fill(object(entries.entry(account.to_string()).or_insert(Value::Null)), single);
-            }
+    let mut issues = Vec::new();
+    for (platform, groups) in by_platform {
+        let groups: Vec<_> = groups.into_values().collect();
+        if groups.iter().any(|group| !group.block.is_empty()) {
+            let block = object(blocks.entry(platform).or_insert(Value::Null));
+            issues.extend(add_defaults(block, &groups, platform).err());
         }
     }
-    Value::Object(blocks)
+    if issues.is_empty() { Ok(Value::Object(blocks)) } else { Err(issues) }
+}
+
+/// Accounts of a post on one platform that have the same default settings.
+struct Group<'a> {
+    /// The settings; empty for accounts without a profile, or whose profile has none for the platform.
+    block: BTreeMap<&'a str, &'a Value>,
+    accounts: Vec<AccountId>,
+}
+
+impl<'a> Group<'a> {
+    fn of(platform: &str, block: Option<&'a Value>, is_reply: bool) -> Self {
+        // The other defaults are for posts of their own, and the request does not have them.
+        let known = platforms::get(platform).map_or(&[][..], |platform| platform.limits.reply_settings);
+        let members = block.and_then(Value::as_object).into_iter().flatten();
+        let members = members.filter(|(key, _)| !is_reply || known.contains(&key.as_str()));
+        let block = members.map(|(key, value)| (key.as_str(), value)).collect();
+        Self { block, accounts: Vec::new() }
+    }
+}
+
+/// Completes a platform's block with the default settings of its accounts.
+fn add_defaults(block: &mut Map<String, Value>, groups: &[Group<'_>], platform: &str) -> Result<(), Issue> {
+    let Some((first, others)) = groups.split_first() else { return Ok(()) };
+    let given: BTreeSet<String> = block.keys().cloned().collect();
+    let mut shared = first.block.clone();
+    shared.retain(|key, value| others.iter().all(|group| group.block.get(key) == Some(&*value)));
+    let is_single = |key: &str| !given.contains(key) && !shared.contains_key(key);
+    let own = block.get(ACCOUNTS).and_then(Value::as_object);
+    // What would be added is measured before anything is copied.
+    let (mut entries, mut size) = (own.map_or(0, Map::len), 0);
+    let mut singles = Vec::new();
+    for group in groups {
+        let single: Vec<_> = group
+            .block
+            .iter()
+            .filter(|(key, _)| is_single(key))
+            .map(|(key, value)| (*key, *value, key.len() + json_size(value)))
+            .collect();
+        if single.is_empty() {
+            continue;
+        }
+        for account in &group.accounts {
+            let entry = own.and_then(|own| own.get(&account.to_string()));
+            entries += usize::from(entry.is_none());
+            let is_missing = |key: &str| entry.is_none_or(|entry| entry.get(key).is_none());
+            size +=
+                single.iter().map(|(key, _, size)| if is_missing(key) { *size } else { 0 }).sum::<usize>();
+        }
+        singles.push((&group.accounts, single));
+    }
+    if entries > MAX_ACCOUNTS {
+        let message = format!(
+            "{entries} of its accounts have settings of their own, most by their profiles, and {MAX_ACCOUNTS} may"
+        );
+        return Err(Issue::custom(["config", platform], message));
+    }
+    if size > MAX_COMPLETED_BYTES {
+        return Err(too_big(MAX_COMPLETED_BYTES, ["config", platform]));
+    }
+    fill(block, shared.iter().filter(|(key, _)| !given.contains(**key)).map(|(key, value)| (*key, *value)));
+    for (accounts, single) in singles {
+        for account in accounts {
+            let entries = object(block.entry(ACCOUNTS).or_insert(Value::Null));
+            let entry = object(entries.entry(account.to_string()).or_insert(Value::Null));
+            fill(entry, single.iter().map(|(key, value, _)| (*key, *value)));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the members of a value, which becomes an object if it is none.
@@ -139,9 +215,9 @@ fn object(value: &mut Value) -> &mut Map<String, Value> {
 }
 
 /// Adds the members that a block does not have.
-fn fill(block: &mut Map<String, Value>, members: Vec<(&String, &Value)>) {
+fn fill<'a>(block: &mut Map<String, Value>, members: impl Iterator<Item = (&'a str, &'a Value)>) {
     for (key, value) in members {
-        block.entry(key.clone()).or_insert_with(|| value.clone());
+        block.entry(key).or_insert_with(|| value.clone());
     }
 }
 
@@ -237,6 +313,7 @@ fn translate(schema: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::posts::samples::path;
     use poem_openapi::types::ParseFromJSON;
     use uuid::Uuid;
 
@@ -285,7 +362,7 @@ mod tests {
         ] {
             assert_eq!(
                 with_defaults(own.clone(), accounts.clone(), false),
-                expected,
+                Ok(expected),
                 "{own} with {accounts:?}"
             );
         }
@@ -301,8 +378,41 @@ mod tests {
                 json!({ "x": { "made_with_ai": true, "community_id": "2" } }),
             ),
         ] {
-            assert_eq!(with_defaults(own, [("x", AccountId(Uuid::nil()), Some(&profile))], true), expected);
+            let accounts = [("x", AccountId(Uuid::nil()), Some(&profile))];
+            assert_eq!(with_defaults(own, accounts, true), Ok(expected));
         }
+    }
+
+    /// Returns a number of accounts on X whose profile has this block.
+    fn accounts(
+        first: u128,
+        count: u128,
+        block: &Value,
+    ) -> impl Iterator<Item = (&str, AccountId, Option<&Value>)> {
+        (first..first + count).map(move |number| ("x", AccountId(Uuid::from_u128(number)), Some(block)))
+    }
+
+    /// Compared account by account, or copied for each, these settings would take minutes and gigabytes.
+    #[test]
+    fn the_settings_of_a_profile_are_looked_at_once_for_all_its_accounts() {
+        let block = json!({ "list": vec![1; 30_000] });
+        assert_eq!(with_defaults(json!({}), accounts(1, 1000, &block), false), Ok(json!({ "x": block })));
+    }
+
+    #[test]
+    fn settings_of_too_many_accounts_are_refused_before_they_are_copied() {
+        let (one, other) = (json!({ "list": vec![1; 30_000] }), json!({ "list": [2] }));
+        let refused = |accounts: Vec<(&str, AccountId, Option<&Value>)>| {
+            let issues = with_defaults(json!({}), accounts, false).unwrap_err();
+            issues.into_iter().map(|issue| (issue.path, issue.code)).collect::<Vec<_>>()
+        };
+        let many = accounts(1, 1000, &one).chain(accounts(2000, 1, &other));
+        assert_eq!(refused(many.collect()), [(path("config.x"), "custom".to_owned())]);
+        // Each has 60,000 bytes.
+        let large = accounts(1, 5, &one).chain(accounts(2000, 1, &other));
+        assert_eq!(refused(large.collect()), [(path("config.x"), "too_big".to_owned())]);
+        let few = accounts(1, 4, &one).chain(accounts(2000, 1, &other));
+        assert!(with_defaults(json!({}), few, false).is_ok());
     }
 
     #[test]

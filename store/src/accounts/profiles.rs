@@ -14,11 +14,13 @@ use chrono::{DateTime, Utc};
 use domain::{AccountId, Owner, ProfileId};
 use serde_json::{Value, json};
 use sqlx::{PgConnection, PgPool, QueryBuilder};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use uuid::Uuid;
 
 /// Accounts that leave a deleted profile in one transaction.
 const BATCH: i64 = 500;
+/// Blocks of settings that one statement reads. Each may have 64 KiB.
+const BLOCKS: usize = 64;
 
 /// A group of accounts.
 #[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
@@ -183,17 +185,37 @@ async fn find(connection: &mut PgConnection, owner: Owner, id: ProfileId) -> sql
     .await
 }
 
-/// Returns the default settings of those profiles that belong to the owner.
-pub async fn configs(db: &PgPool, owner: Owner, ids: &[Uuid]) -> sqlx::Result<HashMap<Uuid, Value>> {
-    let rows = sqlx::query!(
-        "select id, default_config from profiles where id = any($1) and org_id = $2 and mode = $3",
-        ids,
-        owner.org.0,
-        owner.mode.as_str()
-    )
-    .fetch_all(db)
-    .await?;
-    Ok(rows.into_iter().map(|row| (row.id, row.default_config)).collect())
+/// Returns the default settings that profiles of the owner have for platforms, each as JSON; `None` if they have more than
+/// `limit` bytes together, which ends the reading.
+pub async fn blocks(
+    db: &PgPool,
+    owner: Owner,
+    wanted: &BTreeSet<(Uuid, &str)>,
+    limit: usize,
+) -> sqlx::Result<Option<HashMap<(Uuid, String), String>>> {
+    let wanted: Vec<_> = wanted.iter().copied().collect();
+    let (mut blocks, mut size) = (HashMap::new(), 0);
+    for part in wanted.chunks(BLOCKS) {
+        let (profiles, platforms): (Vec<_>, Vec<_>) =
+            part.iter().map(|(profile, platform)| (*profile, (*platform).to_owned())).unzip();
+        let rows = sqlx::query!(
+            r#"select p.id, w.platform as "platform!", (p.default_config -> w.platform)::text as "block!"
+               from unnest($1::uuid[], $2::text[]) as w (profile, platform) join profiles p on p.id = w.profile
+               where p.org_id = $3 and p.mode = $4 and p.default_config ? w.platform"#,
+            &profiles,
+            &platforms,
+            owner.org.0,
+            owner.mode.as_str()
+        )
+        .fetch_all(db)
+        .await?;
+        size += rows.iter().map(|row| row.block.len()).sum::<usize>();
+        if size > limit {
+            return Ok(None);
+        }
+        blocks.extend(rows.into_iter().map(|row| ((row.id, row.platform), row.block)));
+    }
+    Ok(Some(blocks))
 }
 
 /// Updates a profile. Returns `None` when it doesn't exist.
