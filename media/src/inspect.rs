@@ -5,6 +5,7 @@
 //! decompressed to find it too large.
 
 use crate::{
+    buffered::Buffered,
     container,
     file::{FileProperties, Refusal, broken, read_range, unfit, unsupported},
     format::{self, Format, Shape, has_index, of_bytes},
@@ -12,7 +13,7 @@ use crate::{
     size_limits::SizeLimits,
 };
 use domain::{MediaKind, media::DeclaredFile};
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 
 /// Error of inspecting a file.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +62,7 @@ pub(crate) fn inspect(
     check_size(limits.for_declared(Some(format.kind)), format.kind, size)?;
     reject_ambiguous(file, size, format, &head)?;
     rewind(file)?;
-    let properties = probe::probe(&mut BufReader::with_capacity(64 << 10, &mut *file), size, format)?;
+    let properties = probe::probe(&mut Buffered::new(&mut *file), size, format)?;
     check_size(limits.for_kind(properties.kind), properties.kind, size)?;
     if let (Some(width), Some(height)) = (properties.width, properties.height) {
         let (width, height) = (u64::from(width), u64::from(height));

@@ -5,6 +5,7 @@
 //! here decodes audio or video; probes read a bounded number of headers. Pictures are decoded for renditions only
 //! (crate `pictures`), by [turns](turns) of their owners, within bounds of pixels and CPU time.
 
+mod buffered;
 mod container;
 mod file;
 mod file_store;

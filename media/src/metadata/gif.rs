@@ -2,8 +2,11 @@
 //! <https://www.w3.org/Graphics/GIF/spec-gif89a.txt>
 
 use super::{Edit, Found, read_range, xmp_has_location};
-use crate::probe::{malformed, take, take_at};
-use std::io::{self, BufReader, Read, Seek};
+use crate::{
+    buffered::Buffered,
+    probe::{malformed, take, take_at},
+};
+use std::io::{self, Read, Seek};
 
 /// Applications whose blocks are kept: number of repetitions, color profile.
 const KEPT: [&[u8; 11]; 3] = [b"NETSCAPE2.0", b"ANIMEXTS1.0", b"ICCRGBG1012"];
@@ -15,7 +18,7 @@ const MAX_READ: u64 = 1 << 20;
 /// Finds the metadata. A file that ends early gets the end that is missing, behind its last whole frame: some programs
 /// leave it out, and the clean copy of such a file is whole.
 pub(super) fn find(file: &mut (impl Read + Seek), size: u64) -> io::Result<Found> {
-    let mut file = BufReader::new(file);
+    let mut file = Buffered::new(file);
     let mut found = Found::default();
     let [flags] = take_at(&mut file, 10)?;
     file.seek_relative(2 + colors(flags))?;
@@ -48,7 +51,7 @@ enum Block {
 }
 
 /// Passes a block, of which metadata are removed.
-fn block(file: &mut BufReader<impl Read + Seek>, found: &mut Found) -> io::Result<Block> {
+fn block(file: &mut Buffered<impl Read + Seek>, found: &mut Found) -> io::Result<Block> {
     let at = file.stream_position()?;
     match take::<1>(file)? {
         [TRAILER] => return Ok(Block::End),
@@ -89,7 +92,7 @@ fn colors(flags: u8) -> i64 {
     if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) }
 }
 
-fn skip_blocks(file: &mut BufReader<impl Read + Seek>) -> io::Result<()> {
+fn skip_blocks(file: &mut Buffered<impl Read + Seek>) -> io::Result<()> {
     loop {
         match take::<1>(file)? {
             [0] => return Ok(()),

@@ -3,8 +3,11 @@
 //! <https://www.w3.org/Graphics/JPEG/itu-t81.pdf>, annex B; <https://www.color.org/technotes/ICC-Technote-ProfileEmbedding.pdf>
 
 use super::{Edit, Found, exif, read_range, xmp_has_location};
-use crate::probe::{malformed, take, truncated};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use crate::{
+    buffered::Buffered,
+    probe::{malformed, take, truncated},
+};
+use std::io::{self, BufRead, Read, Seek, SeekFrom};
 
 const EXIF: &[u8] = b"Exif\0\0";
 /// Beginnings of XMP segments, of which the second kind continues a long one.
@@ -12,7 +15,7 @@ const XMP: [&[u8]; 2] = [b"http://ns.adobe.com/xap/1.0/\0", b"http://ns.adobe.co
 
 /// Finds the metadata.
 pub(super) fn find(file: &mut (impl Read + Seek), size: u64) -> io::Result<Found> {
-    let mut file = BufReader::new(file);
+    let mut file = Buffered::new(file);
     let mut found = Found::default();
     let mut has_orientation = false;
     let mut at = 2;

@@ -12,7 +12,7 @@ use lofty::{
     probe::Probe,
 };
 use std::{
-    io::{self, BufReader, Read, Seek, SeekFrom},
+    io::{self, Read, Seek, SeekFrom},
     time::Duration,
 };
 
@@ -58,17 +58,16 @@ pub(super) fn probe(
 /// Returns the play time of the frames of AAC that follow a tag, if there is one.
 /// <https://wiki.multimedia.cx/index.php/ADTS>
 fn adts(file: &mut (impl Read + Seek), size: u64) -> io::Result<Duration> {
-    let mut file = BufReader::new(file);
     let mut start = 0;
     // <https://id3.org/id3v2.4.0-structure>: seven bits of each byte count.
-    while let [b'I', b'D', b'3', _, _, flags, length @ ..] = take_at::<10>(&mut file, start)? {
+    while let [b'I', b'D', b'3', _, _, flags, length @ ..] = take_at::<10>(file, start)? {
         let length = length.iter().fold(0, |length, byte| length << 7 | u64::from(byte & 0x7f));
         start += 10 + length + if flags & 0x10 == 0 { 0 } else { 10 };
     }
     file.seek(SeekFrom::Start(start))?;
     let (mut counted, mut played) = (0, Duration::ZERO);
     while start + counted + 7 <= size && counted < MAX_COUNTED {
-        let head: [u8; 7] = take(&mut file)?;
+        let head: [u8; 7] = take(file)?;
         let length = u64::from(head[3] & 3) << 11 | u64::from(head[4]) << 3 | u64::from(head[5] >> 5);
         let rate = SAMPLE_RATES.get(usize::from(head[2] >> 2 & 15));
         let (true, Some(rate), 7..) = (head[0] == 0xff && head[1] & 0xf6 == 0xf0, rate, length) else {

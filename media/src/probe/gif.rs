@@ -6,7 +6,7 @@ use super::{Dimensions, malformed, take, take_at, truncated};
 use crate::file::{Refusal, broken, unfit};
 use domain::{MediaKind, media::Facts};
 use std::{
-    io::{self, BufReader, Read, Seek},
+    io::{self, Read, Seek},
     time::Duration,
 };
 
@@ -17,7 +17,7 @@ const DEFAULT_DELAY: u64 = 10;
 /// Reads a GIF.
 pub(super) fn probe(file: &mut (impl Read + Seek)) -> Result<Dimensions, Refusal> {
     let Animation { pixels, frames, hundredths, is_truncated, .. } =
-        Animation::read(&mut BufReader::new(file)).map_err(|error| broken(&error))?;
+        Animation::read(file).map_err(|error| broken(&error))?;
     if frames == 0 {
         return Err(unfit("the GIF has no frames"));
     }

@@ -12,7 +12,7 @@ use crate::{
 use domain::MediaKind;
 use pictures::Structure;
 use std::{
-    io::{self, BufRead, BufReader, Read, Seek},
+    io::{self, BufRead, Read, Seek},
     time::Duration,
 };
 
@@ -36,17 +36,16 @@ pub(crate) fn structure(file: &mut (impl BufRead + Seek), size: u64, shape: Shap
 
 /// Reads an image's header and checks its structure.
 pub(super) fn probe(
-    file: &mut (impl Read + Seek),
+    file: &mut (impl BufRead + Seek),
     size: u64,
     format: &'static Format,
 ) -> Result<Dimensions, Refusal> {
-    let mut file = BufReader::new(file);
     // Read first, so that what is missing further below is no end of the file.
     if format.shape == Shape::Heif {
-        mp4::check_boxes(&mut file, size).map_err(|error| broken(&error))?;
+        mp4::check_boxes(file, size).map_err(|error| broken(&error))?;
         file.rewind().map_err(|error| broken(&error))?;
     }
-    let pixels = imagesize::reader_size(&mut file).map_err(|error| match error {
+    let pixels = imagesize::reader_size(&mut *file).map_err(|error| match error {
         _ if format.shape == Shape::Heif => {
             let message = "no still picture is found in this file, which may have a sequence of pictures or another \
                            variant of its format; save it as JPEG, or as MP4 if it moves";
@@ -56,11 +55,11 @@ pub(super) fn probe(
         error => unfit(format!("the image's header can't be read: {error}")),
     })?;
     let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
-    let structure = structure(&mut file, size, format.shape).map_err(|error| broken(&error))?;
+    let structure = structure(file, size, format.shape).map_err(|error| broken(&error))?;
     let pixels = Some(structure.displayed((side(pixels.width), side(pixels.height))));
     let animation = match format.shape {
-        Shape::Png => apng(&mut file),
-        Shape::WebP => animated_webp(&mut file),
+        Shape::Png => apng(file),
+        Shape::WebP => animated_webp(file),
         _ => Ok(None),
     };
     Ok(match animation.map_err(|error| broken(&error))? {

@@ -16,7 +16,7 @@ use crate::{
 };
 use domain::{MediaKind, media::Facts};
 use std::{
-    io::{self, Read, Seek, SeekFrom},
+    io::{self, BufRead, Read, Seek, SeekFrom},
     time::Duration,
 };
 
@@ -42,7 +42,7 @@ impl Dimensions {
 
 /// Reads the structure of a file of this format.
 pub(crate) fn probe(
-    file: &mut (impl Read + Seek),
+    file: &mut (impl BufRead + Seek),
     size: u64,
     format: &'static Format,
 ) -> Result<FileProperties, Refusal> {
