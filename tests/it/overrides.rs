@@ -344,7 +344,7 @@ async fn what_the_accounts_get_has_a_bounded_size() {
     for number in 0..70 {
         accounts.push(world.connect("x", &format!("ada{number}")).await);
     }
-    // Each account gets the long text, or the long setting, once more.
+    // Each account gets the long text or the long setting once more, or its text is checked once more.
     let long = "a".repeat(90_000);
     let each = |member: Value| -> Value {
         accounts.iter().map(|account| (account.clone(), member.clone())).collect::<Map<_, _>>().into()
@@ -354,12 +354,19 @@ async fn what_the_accounts_get_has_a_bounded_size() {
         "containers": containers, "accounts": accounts,
         "config": { "x": { "accounts": each(json!({ "content": "own" })) } },
     });
-    let own = each(json!({ "reply_settings": "following" }));
+    let own = &each(json!({ "reply_settings": "following" }));
     let settings = json!({
         "content": "For all", "accounts": accounts,
         "config": { "x": { "made_up": "a".repeat(60_000), "accounts": own } },
     });
-    for mut body in [texts, settings] {
+    let objects = json!({
+        "content": "For all", "accounts": accounts,
+        "config": { "x": { "made_up": vec![json!({ "a": 1 }); 7000], "accounts": own } },
+    });
+    let shared = json!({
+        "containers": containers, "accounts": accounts, "config": { "x": { "accounts": own } },
+    });
+    for mut body in [texts, settings, objects, shared] {
         body["is_draft"] = json!(true);
         for path in ["/posts/validate", "/posts"] {
             let (status, problem) = world.call(Method::POST, path, Some(&body)).await;

@@ -6,6 +6,7 @@
 use crate::{
     accounts::resolve::QUEUED_FROM_ACCOUNT,
     http::problem::{Issue, Problem, Segment},
+    openapi::validate::json_size,
     posts::{
         body::Overrides,
         content::{Assets, Content, Faults},
@@ -28,8 +29,12 @@ use store::{
     posts::{Container, Deviation, Deviations},
 };
 
-/// Maximum length of the text of all variants of a post, in bytes.
+/// Maximum size of the texts and settings of all variants of a post, in bytes. Those that a variant has in common with
+/// others count as well: each is checked by itself.
 const MAX_TEXT_BYTES: usize = 4 << 20;
+/// Bytes that a medium of a variant, and a value of its settings, count as: what is known of either is copied.
+const MEDIUM_BYTES: usize = 512;
+const VALUE_BYTES: usize = 64;
 
 /// Content, settings and time for some of a post's accounts.
 pub(crate) struct Variant {
@@ -131,10 +136,11 @@ pub(crate) fn variants(
         let settings = overrides::settings(block, accounts[0].id);
         if own.is_some() {
             // It has the platform's settings once more.
-            derivation.size += settings.to_string().len();
+            derivation.size += json_size(&settings) + VALUE_BYTES * values(&settings);
         }
         let shared = || derivation.derive(all.clone(), of_platform, &path);
         let mut derived = of_platforms.entry(platform).or_insert_with(shared).clone();
+        let number = derived.number;
         let mut time = of_platform.scheduled_at.map(|Timestamp(at)| (at, path.clone()));
         if let Some((own, key)) = own.and_then(|own| overrides.accounts.get(&own)) {
             let path = [&path[..], &[ACCOUNTS.into(), key.as_str().into()]].concat();
@@ -145,6 +151,9 @@ pub(crate) fn variants(
             let account = &block[ACCOUNTS][accounts[0].id.to_string()];
             let names = account.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
             derived.origin.settings = Some((names, path));
+        }
+        if own.is_some() && derived.number == number {
+            derivation.size += content_size(&derived.content);
         }
         if let Some((at, path)) = &time
             && base.due.is_some_and(|due| *at < due)
@@ -162,6 +171,22 @@ pub(crate) fn variants(
     }
     derivation.end()?;
     Ok(variants)
+}
+
+/// Returns the size of a content, for the maximum of all.
+fn content_size(content: &Content) -> usize {
+    let texts: usize = content.containers.iter().map(|container| container.content.len()).sum();
+    texts + MEDIUM_BYTES * content.media.iter().map(Vec::len).sum::<usize>()
+}
+
+/// Returns the number of values that a value consists of.
+fn values(value: &Value) -> usize {
+    let inner: usize = match value {
+        Value::Array(items) => items.iter().map(values).sum(),
+        Value::Object(members) => members.values().map(values).sum(),
+        _ => 0,
+    };
+    1 + inner
 }
 
 /// Content of a variant, and where its parts are from.
@@ -197,10 +222,13 @@ impl Derivation<'_> {
             return from;
         }
         self.size += match &overrides.containers {
-            Some(texts) => texts.iter().map(|text| text.content.len()).sum::<usize>(),
-            None => from.content.containers.iter().map(|container| container.content.len()).sum(),
+            Some(texts) => {
+                texts.iter().map(|text| text.content.len() + MEDIUM_BYTES * text.media.len()).sum::<usize>()
+            }
+            None => content_size(&from.content),
         };
         self.size += overrides.content.as_ref().map_or(0, String::len);
+        self.size += overrides.media.as_ref().map_or(0, |media| MEDIUM_BYTES * media.len());
         if self.is_full() {
             return Derived { number: 0, ..from };
         }
@@ -262,7 +290,7 @@ impl Derivation<'_> {
     fn end(mut self) -> Result<(), Problem> {
         if self.is_full() {
             let message = format!(
-                "The variants of the post would have more than {MAX_TEXT_BYTES} bytes of text and settings"
+                "The variants of the post would have more than {MAX_TEXT_BYTES} bytes of text, media and settings"
             );
             self.issues.push(Issue::new(["config"], "too_big", message).with("maximum", MAX_TEXT_BYTES));
         }
