@@ -339,3 +339,38 @@ async fn a_search_looks_through_a_bounded_number_of_posts_and_goes_on() {
     }
     assert_eq!(seen, usize::try_from(count).unwrap());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_looks_through_a_bounded_length_of_text_and_goes_on() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let account = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, draft_of(&[&account])).await;
+    // Three newer posts of a megabyte, of which the third is beyond two megabytes.
+    sqlx::query(
+        "with made as (
+           insert into posts (id, org_id, mode, status, is_draft, created_at)
+           select gen_random_uuid(), org_id, mode, 'draft', true, created_at + make_interval(secs => n)
+           from posts, generate_series(1, 3) as n where id = $1
+           returning id, org_id, mode)
+         insert into containers (id, post_id, org_id, mode, position, content, media)
+         select gen_random_uuid(), id, org_id, mode, 0, repeat('o', 1048576), '[]' from made",
+    )
+    .bind(post.id.0)
+    .execute(&db)
+    .await
+    .unwrap();
+    let page = async |text: &str, after| {
+        let filter = posts::Filter { text: Some(text.to_owned()), ..Default::default() };
+        posts::list(&db, unbounded(owner), &filter, Request { after, limit: 10 }).await.unwrap()
+    };
+    let first = page("MAIN", None).await;
+    assert_eq!(first.items, [], "the post is beyond what one page looks through");
+    let second = page("MAIN", first.next).await;
+    assert_eq!(second.items.iter().map(|post| post.id).collect::<Vec<_>>(), [post.id]);
+    assert_eq!(second.next, None);
+    let long = page("oo", None).await;
+    assert_eq!(long.items.len(), 2);
+    let rest = page("oo", long.next).await;
+    assert_eq!((rest.items.len(), rest.next), (1, None));
+}

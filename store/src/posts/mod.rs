@@ -50,6 +50,8 @@ pub use edit::{Edit, EditResult, edit, requeue};
 
 /// Posts that one page of a search in texts looks through. The search has no index: see migration 0005.
 pub const SEARCHED: u32 = 1000;
+/// Length of their texts that it looks through, in bytes: it ends with the post that reaches it.
+const SEARCHED_BYTES: i64 = 2 << 20;
 
 /// The caller's own data on a post.
 pub type Metadata = BTreeMap<String, String>;
@@ -347,7 +349,7 @@ pub struct Filter {
     /// Entries of the post's metadata.
     pub metadata: Metadata,
     /// Text in at least one container, in any case. A page then looks through [`SEARCHED`] posts that meet the
-    /// other conditions, and may have no rows although there is a next one.
+    /// other conditions, or fewer that have long texts, and may have no rows although there is a next one.
     pub text: Option<String>,
     /// Created at or after this time (inclusive).
     pub created_after: Option<DateTime<Utc>>,
@@ -671,9 +673,20 @@ pub async fn list(
         let rows = query.build_query_as::<Listed>().fetch_all(db).await?;
         return Ok(summaries(page.page(rows, cursor)));
     };
-    let mut query = QueryBuilder::new("with searched as materialized (");
+    let mut query = QueryBuilder::new("with page as materialized (");
     // The last post that was looked through follows the matching ones, if there may be more after it.
     source.push_page(&mut query, access, filter, Request { limit: SEARCHED - 1, ..page });
+    query.push(
+        "), searched as materialized (
+           select * from (
+             select page.*, count(*) over () as found,
+               sum(texts.bytes) over (order by listed_at desc, id desc) - texts.bytes as before
+             from page cross join lateral (
+               select coalesce(sum(octet_length(content)), 0) as bytes from containers where post_id = page.id
+             ) texts) sized
+           where before < ",
+    );
+    query.push_bind(SEARCHED_BYTES);
     query.push(
         ") (select *, true as is_match from searched
             where exists (
@@ -686,9 +699,9 @@ pub async fn list(
         .push_bind(i64::from(page.limit) + 1);
     query.push(
         ") union all (select *, false from searched
-            where (select count(*) from searched) = ",
+            where (select count(*) < max(found) or count(*) = ",
     );
-    query.push_bind(i64::from(SEARCHED)).push(" order by listed_at, id limit 1)");
+    query.push_bind(i64::from(SEARCHED)).push(" from searched) order by listed_at, id limit 1)");
     let rows = query.build_query_as::<Searched>().fetch_all(db).await?;
     let (matches, rest): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.is_match);
     let found = page.page(matches.into_iter().map(|row| row.listed).collect(), cursor);
