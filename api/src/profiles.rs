@@ -55,8 +55,8 @@ impl Profiles {
 
     /// List profiles
     ///
-    /// Lists profiles, newest first. With a limited key, a page may have fewer profiles than `limit`, or none, while
-    /// `next_cursor` leads to more. Scope `profiles:read`.
+    /// Lists profiles, newest first. A page may have fewer profiles than `limit`, if their settings are large, or none,
+    /// with a limited key, while `next_cursor` leads to more. Scope `profiles:read`.
     #[oai(path = "/profiles", method = "get", operation_id = "listProfiles")]
     async fn list(
         &self,

@@ -8,6 +8,7 @@ use domain::{Mode, Owner, scope::Scope};
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use store::people::organizations;
 use tests::World;
 
@@ -201,6 +202,18 @@ async fn profiles_with_more_settings_than_a_post_can_have_are_refused_together()
     let path = format!("/posts/{}", post["id"].as_str().unwrap());
     let edit = json!({ "accounts": accounts, "config": {} });
     fail(request(&world, Method::PATCH, &path).json(&edit), 422, "unprocessable").await;
+
+    // A page of profiles is as small, and the next one goes on.
+    for limit in ["", "limit=100&"] {
+        let first = world.get(&format!("/profiles?{limit}")).await;
+        let next = first["next_cursor"].as_str().unwrap();
+        let rest = world.get(&format!("/profiles?{limit}cursor={next}")).await;
+        assert_eq!(rest["next_cursor"], Value::Null, "{limit}");
+        let pages = [&first, &rest].map(|page| page["data"].as_array().unwrap());
+        assert_eq!(pages.map(Vec::len), [35, 1], "{limit}");
+        let ids: HashSet<_> = pages.into_iter().flatten().map(|one| one["id"].as_str()).collect();
+        assert_eq!(ids.len(), 36, "{limit}");
+    }
 }
 
 #[tokio::test]

@@ -79,8 +79,8 @@ impl Posts {
     /// List posts
     ///
     /// Lists posts, newest first, without deleted ones. With `q`, a page looks through 1,000 posts that match the
-    /// other filters: it may have fewer posts than `limit`, or none, while `next_cursor` leads to more. Scope
-    /// `posts:read`.
+    /// other filters, or fewer with long texts: it may have fewer posts than `limit`, or none, while `next_cursor`
+    /// leads to more. Scope `posts:read`.
     #[oai(path = "/posts", method = "get", operation_id = "listPosts")]
     async fn list(&self, caller: Caller<PostsRead>, query: Query<Filter>) -> Result<Json<PostPage>, Problem> {
         Ok(Json(list(&caller.call(), query.0).await?))

@@ -19,6 +19,10 @@ use uuid::Uuid;
 
 /// Accounts that leave a deleted profile in one transaction.
 const BATCH: i64 = 500;
+/// Size of the settings of all profiles on a page, in bytes.
+const PAGE_BYTES: i64 = 2 << 20;
+/// Profiles of a page that one statement reads.
+const PAGE_PART: u32 = 50;
 /// Blocks of settings that one statement reads. Each may have 64 KiB.
 const BLOCKS: usize = 64;
 
@@ -143,22 +147,65 @@ pub async fn create(
     Ok(Created::Stored(profile))
 }
 
-/// Returns a page of the profiles that a caller reaches, newest first.
+/// Returns a page of the profiles that a caller reaches, newest first. It ends early with the one by which their settings
+/// have two megabytes or more.
 pub async fn list(db: &PgPool, access: Access<'_>, page: Request) -> sqlx::Result<Page<Profile>> {
+    let (mut items, mut left, mut after) = (Vec::new(), PAGE_BYTES, page.after);
+    loop {
+        let room = page.limit.saturating_sub(u32::try_from(items.len()).unwrap_or(u32::MAX));
+        let part = Request { after, limit: room.min(PAGE_PART) };
+        let mut rows = read_part(db, access, part, left).await?;
+        let found = rows.first().map_or(0, |row| row.found);
+        let (is_cut, has_more) = (found > rows.len() as i64, found > i64::from(part.limit));
+        rows.truncate(part.limit as usize);
+        left -= rows.iter().map(|row| row.size).sum::<i64>();
+        after = rows.last().map(|row| Cursor { created_at: row.profile.created_at, id: row.profile.id.0 });
+        items.extend(rows.into_iter().map(|row| row.profile));
+        if !is_cut && !has_more {
+            return Ok(Page { items, next: None });
+        }
+        if is_cut || left <= 0 || items.len() >= page.limit as usize {
+            return Ok(Page { items, next: after });
+        }
+    }
+}
+
+/// A profile of a list.
+#[derive(sqlx::FromRow)]
+struct Listed {
+    #[sqlx(flatten)]
+    profile: Profile,
+    /// Size of its settings.
+    size: i64,
+    /// Number of profiles that were looked at.
+    found: i64,
+}
+
+/// Reads profiles from a place of the list, up to the one whose settings reach a size; one more than a page has, if it is
+/// not reached.
+async fn read_part(db: &PgPool, access: Access<'_>, part: Request, most: i64) -> sqlx::Result<Vec<Listed>> {
     let (owner, bound) = access.parts();
+    // A member takes far more memory than its text.
     let mut query = QueryBuilder::new(
-        "select id, name, tenant_id, description, timezone, default_config,
-           array(select id from accounts
-                 where accounts.profile_id = profiles.id and status <> 'disconnected'
-                 order by created_at, id) as social_account_ids,
-           created_at, updated_at
-         from profiles where org_id = ",
+        "select * from (
+           select page.*, count(*) over () as found,
+             (sum(size) over (order by created_at desc, id desc))::bigint as total
+           from (
+             select id, name, tenant_id, description, timezone, default_config,
+               array(select id from accounts
+                     where accounts.profile_id = profiles.id and status <> 'disconnected'
+                     order by created_at, id) as social_account_ids,
+               created_at, updated_at,
+               (select octet_length(text) + 64 * (length(text) - length(replace(text, ':', '')))
+                from (select default_config::text offset 0) config (text))::bigint as size
+             from profiles where org_id = ",
     );
     query.push_bind(owner.org.0).push(" and mode = ").push_bind(owner.mode.as_str()).push(" and ");
     bounds::push_profiles(&mut query, bound);
-    page.close(&mut query);
-    let rows = query.build_query_as::<Profile>().fetch_all(db).await?;
-    Ok(page.page(rows, |row| Cursor { created_at: row.created_at, id: row.id.0 }))
+    part.close(&mut query);
+    query.push(") page) sized where total - size < ").push_bind(most);
+    query.push(" order by created_at desc, id desc");
+    query.build_query_as().fetch_all(db).await
 }
 
 /// Returns a profile.
