@@ -7,20 +7,28 @@
 //
 // The gateway listens twice. By TLS it is the server under its public name. By HTTP it stands where the sandbox
 // stands: the first segment of the path is the host that was meant, so that the directory, the hosts of the accounts'
-// handles and the public view have their real names.
+// handles and the public view have their real names. The server is a process of its own (server.mjs), which tests may
+// kill and start again on the same data.
 
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import http from 'node:http'
 import https from 'node:https'
 import { randomBytes } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
 
-process.stdin.resume().on('end', () => process.exit(0))
+process.stdin.resume().on('end', () => {
+  // Also one that a test has stopped, which would not notice its own end of input.
+  server?.kill('SIGKILL')
+  process.exit(0)
+})
 
 const [modules, data] = process.argv.slice(2)
 const require = createRequire(join(modules, 'package.json'))
-const { PDS, envToCfg, envToSecrets } = require('@atproto/pds')
 const { MockDatabase, PlcServer } = require('@did-plc/server')
 const { generate } = require('selfsigned')
 
@@ -37,6 +45,9 @@ const listen = (server) =>
 const lost = new Set()
 // Calls to the server by TLS.
 let calls = 0
+// The process of the server, and its port.
+let server
+let serverPort
 
 /** Passes a request on, and its answer back unless it is to be lost. */
 function pass(request, response, { port, host, path }) {
@@ -77,11 +88,25 @@ function internet(request, response) {
   }
 }
 
-/** Answers the tests: the number of calls by TLS, after noting a method whose next answer is lost. */
-function control(request, response) {
-  const method = new URL(request.url, 'http://localhost').searchParams.get('lose')
-  if (method) lost.add(method)
+/**
+ * Answers the tests: the number of calls by TLS, after noting a method whose next answer is lost, sending a signal to
+ * the server, or starting one that was killed.
+ */
+async function control(request, response) {
+  const asked = new URL(request.url, 'http://localhost').searchParams
+  const signal = asked.get('signal')
+  if (asked.has('lose')) lost.add(asked.get('lose'))
+  if (signal) server.kill(signal)
+  if (signal === 'SIGKILL') await once(server, 'exit')
+  if (asked.has('start')) await start()
   response.end(JSON.stringify({ calls }))
+}
+
+async function start() {
+  const program = fileURLToPath(new URL('server.mjs', import.meta.url))
+  server = spawn(process.execPath, [program, modules, JSON.stringify(settings)], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const [line] = await once(createInterface(server.stdout), 'line')
+  serverPort = Number(line)
 }
 
 const certificate = await generate([{ name: 'commonName', value: NAME }], {
@@ -110,29 +135,28 @@ const directory = PlcServer.create({ db: new MockDatabase(), port: 0 })
 const directoryPort = (await directory.start()).address().port
 
 const secret = () => randomBytes(32).toString('hex')
-const environment = {
-  devMode: true,
-  hostname: NAME,
-  dataDirectory: data,
-  blobstoreDiskLocation: join(data, 'blobs'),
-  didPlcUrl: `http://127.0.0.1:${directoryPort}`,
-  serviceHandleDomains: ['.test'],
-  inviteRequired: false,
-  adminPassword: secret(),
-  jwtSecret: secret(),
-  plcRotationKeyK256PrivateKeyHex: secret(),
+const settings = {
+  publicUrl: `https://${NAME}:${publicPort}`,
+  environment: {
+    devMode: true,
+    hostname: NAME,
+    dataDirectory: data,
+    blobstoreDiskLocation: join(data, 'blobs'),
+    didPlcUrl: `http://127.0.0.1:${directoryPort}`,
+    serviceHandleDomains: ['.test'],
+    inviteRequired: false,
+    adminPassword: secret(),
+    jwtSecret: secret(),
+    plcRotationKeyK256PrivateKeyHex: secret(),
+  },
 }
-const config = envToCfg(environment)
-config.service.port = 0
-config.service.publicUrl = `https://${NAME}:${publicPort}`
-const server = await PDS.create(config, envToSecrets(environment))
-const serverPort = (await server.start()).address().port
+await start()
 
 console.log(
   JSON.stringify({
-    service: config.service.publicUrl,
+    service: settings.publicUrl,
     certificate: certificateFile,
-    server: `http://127.0.0.1:${serverPort}`,
+    server: `http://127.0.0.1:${internetPort}/${NAME}:${publicPort}`,
     internet: `http://127.0.0.1:${internetPort}`,
     control: `http://127.0.0.1:${controlPort}`,
   }),

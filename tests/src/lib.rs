@@ -43,7 +43,7 @@ pub use service::unlimited;
 pub use shared::{
     Servers, Shared, database, database_url, directory, durable, shared, sql, temporal, temporal_client,
 };
-pub use tools::{program, skip};
+pub use tools::{node, program, skip};
 pub use wait::{if_right, wait_until, wait_within};
 pub use world::{Hold, SandboxAccount, World, WorldBuilder};
 pub use yaml::yaml;

@@ -2,7 +2,7 @@
 //!
 //! `tests/pds/start.mjs` runs them. The tests of a run share one server, which ends with the run.
 
-use crate::{PATIENCE, directory};
+use crate::{PATIENCE, directory, node, skip};
 use anyhow::{Context, ensure};
 use reqwest::{Client, Method, StatusCode};
 use serde::Deserialize;
@@ -13,9 +13,6 @@ use std::{
     process::{Child, Command, Stdio},
 };
 use tokio::sync::OnceCell;
-
-/// Oldest version of Node that the packages support.
-const MIN_NODE: u32 = 20;
 
 /// An error is kept too, so that a run tries to install the packages once.
 static SHARED: OnceCell<anyhow::Result<Pds>> = OnceCell::const_new();
@@ -50,8 +47,8 @@ impl Pds {
     /// Returns the server that the tests of a run share, or `None`, with the reason printed, without Node. The first
     /// call starts it, and installs it if no earlier run has.
     pub async fn shared() -> Option<&'static Self> {
-        if let Err(reason) = can_run() {
-            eprintln!("skipped: the tests with Bluesky's own server need Node and npm: {reason:#}");
+        if let Err(reason) = node() {
+            skip(&format!("the tests with Bluesky's own server need Node and npm: {reason:#}"));
             return None;
         }
         let shared = SHARED.get_or_init(Self::start).await;
@@ -151,6 +148,26 @@ impl Pds {
         self.control("").await["calls"].as_u64().expect("a number")
     }
 
+    /// Kills the server, not the gateway before it.
+    pub async fn kill(&self) {
+        self.control("?signal=SIGKILL").await;
+    }
+
+    /// Starts the server again, on the same data, after [`Pds::kill`].
+    pub async fn start_again(&self) {
+        self.control("?start=again").await;
+    }
+
+    /// Stops the server, whose connections stay open and get no answer.
+    pub async fn pause(&self) {
+        self.control("?signal=SIGSTOP").await;
+    }
+
+    /// Lets the server go on after [`Pds::pause`].
+    pub async fn resume(&self) {
+        self.control("?signal=SIGCONT").await;
+    }
+
     async fn control(&self, query: &str) -> Value {
         let url = format!("{}/{query}", self.addresses.control);
         self.http.get(url).send().await.expect("an answer").json().await.expect("JSON")
@@ -173,17 +190,4 @@ impl Pds {
         ensure!(status == StatusCode::OK, "{method}: {status}: {text}");
         Ok(serde_json::from_str(&text).unwrap_or_default())
     }
-}
-
-/// Checks that Node and npm are installed.
-fn can_run() -> anyhow::Result<()> {
-    let version = |program: &str| -> anyhow::Result<String> {
-        let output = Command::new(program).arg("--version").output().with_context(|| program.to_owned())?;
-        Ok(String::from_utf8(output.stdout)?)
-    };
-    version("npm")?;
-    let node = version("node")?;
-    let major: u32 = node.trim_start_matches('v').split('.').next().unwrap_or_default().parse()?;
-    ensure!(major >= MIN_NODE, "node is version {major}, and {MIN_NODE} is needed");
-    Ok(())
 }
