@@ -7,10 +7,12 @@
 mod binaries;
 mod child;
 mod fetch;
+mod go;
 mod guard;
 mod npm;
 mod orphans;
 mod postgres;
+mod python;
 mod temporal;
 mod temporal_server;
 mod user;
@@ -18,9 +20,11 @@ pub mod versions;
 mod wheel;
 
 pub use child::{Child, Program};
+pub use go::go_program;
 pub use guard::Guarded;
 pub use npm::npm_packages;
 pub use postgres::{Postgres, PostgresOptions};
+pub use python::python_packages;
 pub use temporal::{Temporal, TemporalOptions};
 pub use temporal_server::{Layout, TemporalServer, TemporalServerOptions};
 

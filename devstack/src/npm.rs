@@ -35,6 +35,9 @@ pub async fn npm_packages(name: &str, dir: &Path, native: &[&str]) -> anyhow::Re
             Command::new(&npm).args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(half),
         )
         .await?;
+        if native.is_empty() {
+            return Ok(());
+        }
         let mut build = Command::new(&npm);
         build.arg("rebuild").args(native).current_dir(half);
         if let Some(prefix) = headers() {

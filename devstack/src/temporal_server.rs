@@ -5,8 +5,8 @@
 
 use crate::{
     child::{Child, Program},
-    fetch::{cached, on_path, reason, run, tool_dir},
-    temporal,
+    fetch::{cached, on_path, reason, tool_dir},
+    go, temporal,
 };
 use anyhow::Context;
 use std::{
@@ -301,15 +301,7 @@ async fn build(version: &str, into: &Path) -> anyhow::Result<()> {
         ("cmd/server", "Building Temporal's server with Go (only once, about three minutes)"),
         ("cmd/tools/sql", "Building Temporal's schema tool with Go (only once)"),
     ] {
-        let mut install = Command::new(&go);
-        install
-            .env("GOBIN", into)
-            // A cross-compiled program would be installed elsewhere and would not run here.
-            .env_remove("GOOS")
-            .env_remove("GOARCH")
-            .arg("install")
-            .arg(format!("go.temporal.io/server/{package}@v{version}"));
-        run(what, &mut install).await?;
+        go::install(&go, what, &format!("go.temporal.io/server/{package}"), version, into).await?;
     }
     anyhow::ensure!(into.join("server").is_file() && into.join("sql").is_file(), "Go built no program");
     Ok(())
