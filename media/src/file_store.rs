@@ -10,6 +10,7 @@ use crate::{
     file::{FileProperties, unfit},
     format,
     inspect::{self, Fault},
+    patience::{self, ANSWER_TIMEOUT, within},
     presign, rendition,
     signed_token::{Key, Permission, SignedToken},
     size_limits::SizeLimits,
@@ -43,6 +44,8 @@ pub const BUFFER_BYTES: u64 = 1 << 20;
 const PART_BYTES: u64 = 8 << 20;
 /// Bytes that a probe may read of a file, in addition to a file of up to this size.
 const PROBE_BYTES: u64 = 32 << 20;
+/// Time limit of a probe, for which a process that starts waits.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum length of a stored file name.
 const MAX_NAME_BYTES: usize = 100;
 
@@ -342,6 +345,10 @@ impl FileStore {
     ///
     /// If files can't be written or deleted; [`needs_operator`] tells whether that lasts.
     pub async fn probe(&self) -> object_store::Result<()> {
+        within(PROBE_TIMEOUT, self.write_probes()).await
+    }
+
+    async fn write_probes(&self) -> object_store::Result<()> {
         let folders: &[&str] = match self.access {
             Access::Proxied { .. } => &[STAGING, RENDITIONS, Mode::Live.as_str(), Mode::Test.as_str()],
             Access::Presigned(_) => &[STAGING],
@@ -448,15 +455,16 @@ impl FileStore {
         declared: &DeclaredFile,
         min_rate: MinRate,
     ) -> Result<u64, UploadError> {
-        let mut upload = self.store.put_multipart(&self.staged(asset)).await?;
+        let staged = self.staged(asset);
+        let mut upload = within(ANSWER_TIMEOUT, self.store.put_multipart(&staged)).await?;
         match self.write_stream(upload.as_mut(), bytes, max_bytes, declared, min_rate).await {
             Ok(size) => {
-                upload.complete().await?;
+                within(patience::limit(size), upload.complete()).await?;
                 Ok(size)
             }
             Err(error) => {
                 // The first error is returned; parts left behind are removed by `remove_orphans`.
-                let _ = upload.abort().await;
+                let _ = within(ANSWER_TIMEOUT, upload.abort()).await;
                 Err(error)
             }
         }
@@ -495,11 +503,11 @@ impl FileStore {
             }
             if length >= self.part || is_last && (length > 0 || size == 0) {
                 let pieces = std::mem::take(&mut part);
-                length = 0;
+                let patience = patience::limit(std::mem::take(&mut length));
                 if declared.sha256.is_some() {
                     hasher = hash(hasher, pieces.clone()).await?;
                 }
-                upload.put_part(PutPayload::from_iter(pieces)).await?;
+                within(patience, upload.put_part(PutPayload::from_iter(pieces))).await?;
             }
             if is_last {
                 break;
@@ -593,7 +601,8 @@ impl FileStore {
         if range.is_empty() {
             return Ok(Bytes::new());
         }
-        self.store.get_range(&self.promoted(asset), range).await
+        let limit = patience::limit(range.end - range.start);
+        within(limit, self.store.get_range(&self.promoted(asset), range)).await
     }
 
     /// Streams a range of a promoted file.
@@ -632,7 +641,7 @@ impl FileStore {
         let name = format!("{}/{}x{}.{}", fit.name(), made.width, made.height, made.extension);
         let size = made.bytes.len() as u64;
         let rendition = StoredFile { rendition: Some(name.clone()), ..original.clone() };
-        self.store.put(&self.promoted(&rendition), made.bytes.into()).await?;
+        within(patience::limit(size), self.store.put(&self.promoted(&rendition), made.bytes.into())).await?;
         Ok(FittedFile::read(&name, size).expect("the name is of the form that is read"))
     }
 
@@ -674,7 +683,7 @@ impl FileStore {
     pub async fn fitted(&self, original: &StoredFile, fit: &Fit) -> object_store::Result<Option<FittedFile>> {
         let spec = fit.name();
         let dir = self.renditions(original).join(spec.as_str());
-        let kept = self.store.list(Some(&dir)).try_next().await?;
+        let kept = within(ANSWER_TIMEOUT, self.store.list(Some(&dir)).try_next()).await?;
         Ok(kept
             .and_then(|kept| FittedFile::read(&format!("{spec}/{}", kept.location.filename()?), kept.size)))
     }
@@ -697,14 +706,14 @@ impl FileStore {
     /// If the store fails.
     pub async fn discard(&self, asset: &StoredFile) -> object_store::Result<()> {
         for path in [self.promoted(asset), self.staged(asset)] {
-            match self.store.delete(&path).await {
+            match within(ANSWER_TIMEOUT, self.store.delete(&path)).await {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
         let mut renditions = self.store.list(Some(&self.renditions(asset)));
-        while let Some(rendition) = renditions.try_next().await? {
-            self.store.delete(&rendition.location).await?;
+        while let Some(rendition) = within(ANSWER_TIMEOUT, renditions.try_next()).await? {
+            within(ANSWER_TIMEOUT, self.store.delete(&rendition.location)).await?;
         }
         Ok(())
     }
@@ -733,13 +742,16 @@ impl FileStore {
         stream::iter(range.step_by(usize::try_from(length).expect("a piece fits in memory"))).then(
             move |start| {
                 let (store, path) = (store.clone(), path.clone());
-                async move { store.get_range(&path, start..(start + length).min(end)).await }
+                async move {
+                    let piece = store.get_range(&path, start..(start + length).min(end));
+                    within(patience::limit(length), piece).await
+                }
             },
         )
     }
 
     async fn size(&self, path: &Path) -> object_store::Result<Option<u64>> {
-        match self.store.head(path).await {
+        match within(ANSWER_TIMEOUT, self.store.head(path)).await {
             Ok(meta) => Ok(Some(meta.size)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),

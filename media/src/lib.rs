@@ -12,6 +12,7 @@ mod file_store;
 mod format;
 mod inspect;
 mod metadata;
+mod patience;
 mod presign;
 mod probe;
 mod rendition;

@@ -3,6 +3,7 @@
 //! Reads in windows and up to a budget in total, so that no file can make a probe read without end. To be
 //! used on a thread that may block.
 
+use crate::patience::{ANSWER_TIMEOUT, within};
 use bytes::Bytes;
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 use std::{
@@ -74,7 +75,8 @@ impl Read for Window {
                 .budget
                 .checked_sub(end - self.position)
                 .ok_or_else(|| io::Error::other("the file's headers are too far apart"))?;
-            let read = self.runtime.block_on(self.store.get_range(&self.path, self.position..end));
+            let read = self.store.get_range(&self.path, self.position..end);
+            let read = self.runtime.block_on(within(ANSWER_TIMEOUT, read));
             let bytes = read.map_err(|error| {
                 let message = io::Error::other(error.to_string());
                 self.failure = Some(error);

@@ -20,9 +20,11 @@ use serde_json::json;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
+    time::{Duration, Instant},
 };
 use tests::{
     World,
+    network::{Proxy, State},
     samples::{film, jpeg, painting, png},
 };
 use tests::{if_right, wait_until};
@@ -181,11 +183,16 @@ async fn world_of(bucket: &Bucket) -> (World, String) {
 /// Starts a world with these plans that stores media in a bucket.
 async fn world_on(bucket: &Bucket, plans: &str) -> (World, String) {
     let address = bucket.serve().await;
+    (world_at(&address, plans).await, address)
+}
+
+/// Starts a world with these plans that stores media in the bucket at an address.
+async fn world_at(address: &str, plans: &str) -> World {
     let secret = tests::directory().join("bucket-secret");
     std::fs::write(&secret, "secret\n").unwrap();
-    let world = world()
+    world()
         .set("FANFARE_MEDIA", "s3://media/fan/fare")
-        .set("AWS_ENDPOINT", &address)
+        .set("AWS_ENDPOINT", address)
         .set("AWS_ALLOW_HTTP", "true")
         .set("AWS_REGION", "eu-central-1")
         .set("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
@@ -194,8 +201,7 @@ async fn world_on(bucket: &Bucket, plans: &str) -> (World, String) {
         .set("FANFARE_MEDIA_MAX_BYTES", r#"{"image": 1000000}"#)
         .platforms(&["x", "instagram"])
         .start()
-        .await;
-    (world, address)
+        .await
 }
 
 #[tokio::test]
@@ -342,4 +348,38 @@ async fn on_a_plan_with_a_ceiling_on_storage_an_upload_to_a_bucket_declares_its_
     let (status, problem) = world.call(Method::POST, "/media/upload", Some(&sized)).await;
     assert_eq!(status, 402, "{problem}");
     assert_eq!(world.confirm(&reported).await.0, 200);
+}
+
+/// A bucket that is silent keeps its connections open, and may answer again.
+#[tokio::test]
+async fn a_silent_bucket_holds_up_what_needs_it_for_half_a_minute_and_nothing_else() {
+    let bucket = Url::parse(&Bucket::default().serve().await).unwrap();
+    let proxy = Proxy::to(bucket.socket_addrs(|| None).unwrap()[0]);
+    proxy.set(State::Frozen);
+    let world = world_at(&format!("http://{}", proxy.address()), "").await;
+    let account = world.connect("x", "ada").await;
+    let post = world.post(json!({ "content": "Without files", "accounts": [account] })).await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+
+    proxy.set(State::Open);
+    let bytes = painting(640, 480);
+    let medium = world.medium("a.png", None, bytes.clone()).await;
+    let browser = Browser::signed_in(&world).await;
+    proxy.set(State::Frozen);
+    let thumbnail = format!("/media/{}/thumbnail", medium["id"].as_str().unwrap());
+    let size = bytes.len().to_string();
+    let wish = [("filename", "b.png"), ("type", "image/png"), ("size", size.as_str())];
+    let upload = ask(&browser, "/media/uploads", &wish).await;
+    let upload: serde_json::Value = serde_json::from_str(&upload.text).unwrap();
+    let sending = send_through(&browser, &upload, &browser.origin, bytes.clone());
+    let began = Instant::now();
+    for page in <[_; 2]>::from(tokio::join!(browser.get(&thumbnail), sending)) {
+        assert_eq!(page.status, StatusCode::SERVICE_UNAVAILABLE, "{}", page.text);
+    }
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+
+    proxy.set(State::Open);
+    let sent = send_through(&browser, &upload, &browser.origin, bytes).await;
+    assert_eq!(sent.status, StatusCode::OK, "{}", sent.text);
+    assert_eq!(browser.get(&thumbnail).await.status, StatusCode::OK);
 }

@@ -4,6 +4,7 @@ use super::{FileStore, FitError, FittedFile, PROBE_BYTES, StoredFile};
 use crate::{
     format::format,
     metadata::{self, Edit, Found, Piece},
+    patience::{self, ANSWER_TIMEOUT, within},
     window::Window,
 };
 use bytes::Bytes;
@@ -48,15 +49,16 @@ impl FileStore {
         }
         let found = self.find_metadata(original, medium.size_bytes, &medium.mime).await?;
         let Some(found) = found.filter(|found| !found.edits.is_empty()) else { return Ok(None) };
-        let mut upload = self.store.put_multipart(&self.promoted(&copy)).await?;
+        let copy = self.promoted(&copy);
+        let mut upload = within(ANSWER_TIMEOUT, self.store.put_multipart(&copy)).await?;
         match self.write_clean(upload.as_mut(), original, medium.size_bytes, &found.edits).await {
             Ok(size) => {
-                upload.complete().await?;
+                within(patience::limit(size), upload.complete()).await?;
                 Ok(FittedFile::read(&name, size))
             }
             Err(error) => {
                 // The first error is returned; a bucket's lifecycle rule removes the parts.
-                let _ = upload.abort().await;
+                let _ = within(ANSWER_TIMEOUT, upload.abort()).await;
                 Err(error.into())
             }
         }
@@ -133,8 +135,10 @@ impl Part {
     }
 
     async fn put(&mut self, upload: &mut dyn MultipartUpload) -> object_store::Result<()> {
-        self.written += self.bytes.len() as u64;
-        upload.put_part(PutPayload::from(std::mem::take(&mut self.bytes))).await
+        let size = self.bytes.len() as u64;
+        self.written += size;
+        let part = upload.put_part(PutPayload::from(std::mem::take(&mut self.bytes)));
+        within(patience::limit(size), part).await
     }
 
     /// Writes the rest, and returns the size of the whole.
