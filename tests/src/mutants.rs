@@ -183,7 +183,7 @@ fn reasons() -> anyhow::Result<Vec<Reason>> {
 /// When a survivor is not explained, or the mutants can't be tested.
 pub fn test(commit: &str, time: Duration) -> anyhow::Result<()> {
     let begun = Instant::now();
-    let mut section = Section::new("9-mutants", "Mutants");
+    let mut section = Section::new("9c-mutants", "Mutants");
     let tree = Tree::of(commit)?;
     let reasons = reasons()?;
     let (mut all, mut mutants) = (Tally::default(), 0);
