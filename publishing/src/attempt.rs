@@ -5,7 +5,10 @@ use chrono::{DateTime, Utc};
 use domain::{
     CancelReason, Effect, ErrorCode, Failure, MAY_BE_LIVE, TargetStatus, Then, Wait, WaitReason,
     publish::PublishResult,
-    publishing::wait::{APP_LIMIT, FAULT_LIMIT, FILE_LIMIT, HANDOVER_LIMIT},
+    publishing::{
+        BarredEnd,
+        wait::{APP_LIMIT, FAULT_LIMIT, FILE_LIMIT, HANDOVER_LIMIT},
+    },
     retry::{self, Spent},
 };
 use platforms::{
@@ -570,17 +573,17 @@ impl Engine {
 
     /// Ends a target for which nothing may be published any more.
     async fn bar(&self, attempt: &Attempt, barred: Barred) -> Result<PublishResult, Error> {
-        match barred {
-            Barred::Disconnected => {
-                self.give_up(attempt, Failure::revoked("the account is not connected any more")).await
-            }
-            Barred::Deleted => self.end(attempt, &End::Canceled { reason: CancelReason::Deleted }).await,
-            Barred::Stopped => self.give_up(attempt, stopped(attempt)).await,
-            Barred::NoParent(reason) => {
-                // After a restore, a call may have been made for which nothing tells where to look.
-                let is_unknown = attempt.place == Place::Nowhere && attempt.is_in_doubt();
-                let failure = Failure::rejected(422, reason.to_string());
-                self.give_up(attempt, failure.with_effect(Effect::from(is_unknown))).await
+        let reason = CancelReason::Deleted;
+        match barred.end(attempt.place == Place::Nowhere, attempt.is_in_doubt()) {
+            BarredEnd::Canceled => self.end(attempt, &End::Canceled { reason }).await,
+            BarredEnd::Dead { may_be_live } => {
+                let failure = match barred {
+                    Barred::Disconnected => Failure::revoked("the account is not connected any more"),
+                    Barred::Deleted => Failure::rejected(422, reason.to_string()),
+                    Barred::Stopped => stopped(attempt),
+                    Barred::NoParent(reason) => Failure::rejected(422, reason.to_string()),
+                };
+                self.give_up(attempt, failure.with_effect(Effect::from(may_be_live))).await
             }
         }
     }

@@ -137,6 +137,37 @@ pub enum Barred {
     Stopped,
 }
 
+/// How a target ends for which nothing new may be published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BarredEnd {
+    /// As canceled: its post was deleted, and it is not live.
+    Canceled,
+    /// As dead.
+    Dead {
+        /// True if it may be live all the same.
+        may_be_live: bool,
+    },
+}
+
+impl Barred {
+    /// Returns true if nothing is left to be done but to end the target: nothing tells where to publish it, or it is a
+    /// reply to what is not live, or an operator ends it, and no publishing call has an unknown result that could be
+    /// looked up.
+    pub fn is_over(self, is_nowhere: bool, is_in_doubt: bool) -> bool {
+        is_nowhere || matches!(self, Self::NoParent(_) | Self::Stopped) && !is_in_doubt
+    }
+
+    /// Returns how the target ends then.
+    pub fn end(self, is_nowhere: bool, is_in_doubt: bool) -> BarredEnd {
+        // After a restore, a call may have been made for which nothing tells where to look.
+        let may_be_live = is_nowhere && is_in_doubt;
+        match self {
+            Self::Deleted if !may_be_live => BarredEnd::Canceled,
+            _ => BarredEnd::Dead { may_be_live },
+        }
+    }
+}
+
 /// State of a container's publication.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Publication {
@@ -172,6 +203,29 @@ fn is_stale(post: PostStatus, version: i32, started: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_nobody_can_look_up_is_not_said_to_be_canceled() {
+        let barred =
+            [Barred::Disconnected, Barred::Deleted, Barred::NoParent(NoParent::Dead), Barred::Stopped];
+        let dead = |may_be_live| BarredEnd::Dead { may_be_live };
+        for (is_nowhere, is_in_doubt, over, ends) in [
+            (
+                false,
+                false,
+                [false, false, true, true],
+                [dead(false), BarredEnd::Canceled, dead(false), dead(false)],
+            ),
+            (true, false, [true; 4], [dead(false), BarredEnd::Canceled, dead(false), dead(false)]),
+            // It is looked up first, and found not to be live.
+            (false, true, [false; 4], [dead(false), BarredEnd::Canceled, dead(false), dead(false)]),
+            // After a restore.
+            (true, true, [true; 4], [dead(true); 4]),
+        ] {
+            assert_eq!(barred.map(|barred| barred.is_over(is_nowhere, is_in_doubt)), over);
+            assert_eq!(barred.map(|barred| barred.end(is_nowhere, is_in_doubt)), ends);
+        }
+    }
 
     #[test]
     fn no_condition_can_be_negated() {

@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
     Effect, ErrorCode, Failure, TargetStatus, Then, Wait, WaitReason,
     publishing::{
-        self, Barred, Place, Purpose,
+        self, Barred, BarredEnd, Place, Purpose,
         begin::Start,
         settle::{self, EndKind, Snapshot},
         wait::{APP_LIMIT, FAULT_LIMIT, HANDOVER_LIMIT},
@@ -75,8 +75,7 @@ impl Waits {
         let run = Run::of(before, state, &start);
         self.crash(run, next);
         if let Some(barred) = start.barred
-            && (run.is_nowhere
-                || matches!(barred, Barred::NoParent(_) | Barred::Stopped) && !run.was_in_doubt)
+            && barred.is_over(run.is_nowhere, run.was_in_doubt)
         {
             self.bar(run, barred, next);
             return;
@@ -103,8 +102,11 @@ impl Waits {
         }
     }
 
-    /// Publishes what is not live yet.
-    fn publish(&self, run: Run, barred: Option<Barred>, next: &mut Steps) {
+    /// Publishes what is not live yet. A target is live with its first container, whoever found that.
+    fn publish(&self, mut run: Run, barred: Option<Barred>, next: &mut Steps) {
+        if run.state.parts[0].is_live && run.state.status != TargetStatus::Published {
+            self.settle(&mut run.state, EndKind::Live, false);
+        }
         let parts = &run.state.parts[..self.containers];
         let Some(position) = parts.iter().position(|part| !part.is_live) else {
             // Everything is live.
@@ -240,13 +242,10 @@ impl Waits {
 
     /// Stores the id of a live container, and goes on.
     fn live(&self, run: Run, position: usize, barred: Option<Barred>, next: &mut Steps) {
-        let mut run = run.then(|state| {
+        let run = run.then(|state| {
             state.parts[position].is_live = true;
             state.processing_since = None;
         });
-        if position == 0 && run.state.status != TargetStatus::Published {
-            self.settle(&mut run.state, EndKind::Live, false);
-        }
         self.publish(run, barred, next);
     }
 
@@ -457,16 +456,13 @@ impl Waits {
 
     /// Ends a target for which nothing may be published any more.
     fn bar(&self, mut run: Run, barred: Barred, next: &mut Steps) {
-        let is_unknown = match barred {
-            Barred::Deleted => {
+        match barred.end(run.is_nowhere, run.was_in_doubt) {
+            BarredEnd::Canceled => {
                 self.settle(&mut run.state, EndKind::Canceled, false);
                 done("Settle", Turn::Waits { polls: false }, run.state, next);
-                return;
             }
-            Barred::NoParent(_) => run.is_nowhere && run.was_in_doubt,
-            Barred::Disconnected | Barred::Stopped => false,
-        };
-        self.give_up(run, is_unknown, next);
+            BarredEnd::Dead { may_be_live } => self.give_up(run, may_be_live, next),
+        }
     }
 
     /// Ends a target that can't be published.

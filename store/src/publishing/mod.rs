@@ -143,11 +143,9 @@ impl Attempt {
         self.attempts.saturating_sub(self.free_attempts)
     }
 
-    /// Returns true if nothing is left to be done but to end the target: it is a reply to what is not live, or an
-    /// operator ends it, and no publishing call has an unknown result that could be looked up.
+    /// Returns true if nothing is left to be done but to end the target, see [`Barred::is_over`].
     pub fn is_over(&self, barred: Barred) -> bool {
-        self.place == Place::Nowhere
-            || matches!(barred, Barred::NoParent(_) | Barred::Stopped) && !self.is_in_doubt()
+        barred.is_over(self.place == Place::Nowhere, self.is_in_doubt())
     }
 
     /// Returns whether the result of a publishing call is unknown.
