@@ -899,7 +899,8 @@ impl Protocol {
                     Status::Open if !row.has_intent() => row.cancel(),
                     Status::Open => row.fence += 1,
                     // What is live stays so, and its next attempt publishes nothing.
-                    Status::Published | Status::Dead { .. } | Status::Canceled => {}
+                    _ if row.is_swept() => row.fence += 1,
+                    _ => {}
                 }
             }
             Transition::Connect => {

@@ -199,8 +199,10 @@ create index targets_platform_page on targets (org_id, mode, platform, created_a
 -- The order in which metrics are requested.
 create index targets_metrics on targets (platform, (coalesce(metrics_since, metrics_asked_at, published_at)))
   where status = 'published' and unpublished_at is null;
--- The open targets of an account, to be canceled in parts when it is disconnected. Few of all targets are open.
-create index targets_open on targets (account_id, post_id) where status in ('pending', 'queued', 'failed');
+-- The open targets of an account, and the live ones whose thread is not complete, to be canceled or looked up in parts
+-- when it is disconnected. Few of all targets are open.
+create index targets_open on targets (account_id, post_id)
+  where status in ('pending', 'queued', 'failed') or status = 'published' and next_attempt_at is not null;
 -- The dead targets of a time, of all organizations: operators ask which of them may be live.
 create index targets_dead on targets (updated_at) where status = 'dead';
 

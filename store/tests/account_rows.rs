@@ -303,6 +303,40 @@ async fn disconnecting_an_account_cancels_only_targets_that_have_not_begun() {
     assert!(grants::get(&db, owner, ada.id).await.unwrap().is_some());
 }
 
+/// A part of a live thread may be live, too, and only the grant can tell.
+#[tokio::test(flavor = "multi_thread")]
+async fn disconnecting_an_account_looks_up_a_live_posts_reply_in_doubt() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, draft_of(&[&ada])).await;
+    let (key, first) = begin(&db, owner, &post, 0).await;
+    let first = self::begun(first);
+    publish(&db, key, 0, first.fence, "77").await;
+    assert!(intend_at(&db, key.target, 1, first.fence).await);
+    let (failure, hour) = (Failure::network("no answer", true), Duration::from_secs(3600));
+    publishing::record_failure(&db, &first, &failure, hour).await.unwrap().unwrap();
+    messages(&db).await;
+
+    let (access, by) = (unbounded(owner), Actor::OPERATOR);
+    assert!(disconnect::disconnect(&db, access, ada.id, &by, tests::now()).await.unwrap());
+    let left = messages(&db).await;
+    assert!(left.contains(&Message::RetryTarget { target: key.target, post: post.id, owner }), "{left:?}");
+    let parting = left.iter().find_map(|left| match left {
+        Message::DisconnectAccount(parting) => Some(parting),
+        _ => None,
+    });
+    let is_in_doubt = async || {
+        disconnect::grant_to_revoke(&db, parting.unwrap()).await.unwrap().expect("it has a grant").in_doubt
+    };
+    assert!(is_in_doubt().await);
+    let look = self::begun(publishing::begin(&db, key, Purpose::Publish).await.unwrap());
+    assert_eq!((look.barred, look.is_in_doubt()), (Some(Barred::Disconnected), true));
+    assert!(is_in_doubt().await, "it is being looked up");
+    publishing::capture(&db, key, 1, "78").await.unwrap();
+    assert!(!is_in_doubt().await);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_intent_and_a_disconnection_are_serialized() {
     let db = database().await;

@@ -94,7 +94,7 @@ impl Waits {
             }
             Will::Disconnect if !state.is_disconnected => {
                 state.is_disconnected = true;
-                if state.is_open() {
+                if state.is_open() || is_due {
                     cancel(state, false);
                 }
             }
@@ -119,7 +119,8 @@ impl Waits {
                 state.wake();
             }
             Will::Withdraw if state.status == TargetStatus::Published && !state.is_unpublished => {
-                if state.lease.is_some() || state.is_in_doubt() && is_due {
+                let is_held = state.lease.is_some_and(|until| until > 0);
+                if is_held || state.is_in_doubt() && is_due {
                     return false;
                 }
                 state.lease = Some(1);

@@ -1,8 +1,8 @@
 //! Disconnecting an account: its pending targets are canceled, except those that may be live already.
 //!
 //! The row stays, so that connecting the account again for the same end tenant keeps its id. A target whose publishing call was
-//! begun may be on the platform: it is finished by a look-up, without another publishing call. The grant is
-//! kept for that until the disconnection's workflow revokes and erases it.
+//! begun may be on the platform, and so may a part of a live one's thread: it is finished by a look-up, without another
+//! publishing call. The grant is kept for that until the disconnection's workflow revokes and erases it.
 //!
 //! An account can have any number of scheduled posts. The targets of the first ones are canceled in the transaction of
 //! the disconnection, the others by its workflow, in transactions of bounded size: none holds locks for longer than an
@@ -108,7 +108,8 @@ pub async fn cancel_next(
 }
 
 /// Cancels the account's open targets without a begun publishing call in the first [`BATCH`] posts after `after`, and
-/// updates these posts. Returns the last of them.
+/// updates these posts. Those that may be live, and live ones whose thread is not complete, are attempted now: they are
+/// looked up while there is a grant for it. Returns the last of these posts.
 async fn cancel(
     tx: &mut PgConnection,
     owner: Owner,
@@ -120,7 +121,8 @@ async fn cancel(
         r#"select id, status as "status: Parsed<PostStatus>" from posts
            where org_id = $2 and mode = $3 and id in (
              select post_id from targets
-             where account_id = $1 and status in ('pending', 'queued', 'failed')
+             where account_id = $1
+               and (status in ('pending', 'queued', 'failed') or status = 'published' and next_attempt_at is not null)
                and post_id > coalesce($4, '00000000-0000-0000-0000-000000000000'::uuid)
              order by post_id limit $5)
            order by id for no key update"#,
@@ -137,7 +139,8 @@ async fn cancel(
     // waiting for it must be visible to the next statement.
     let targets = sqlx::query_scalar!(
         "select id from targets
-         where account_id = $1 and post_id = any($2) and status in ('pending', 'queued', 'failed')
+         where account_id = $1 and post_id = any($2)
+           and (status in ('pending', 'queued', 'failed') or status = 'published' and next_attempt_at is not null)
          order by id for no key update",
         id.0,
         &ids
@@ -237,8 +240,10 @@ pub async fn grant_to_revoke(
                        and (o.login_digest = a.login_digest
                          or o.platform = a.platform and o.network_unique_id = a.network_unique_id)) as "is_shared!",
              exists (select from targets t join publications p on p.target_id = t.id
-                     where t.account_id = a.id and t.status in ('pending', 'queued', 'failed')
-                       and p.commit_begun_at is not null) as "in_doubt!"
+                     where t.account_id = a.id and p.commit_begun_at is not null
+                       and (t.status in ('pending', 'queued', 'failed')
+                         or t.status = 'published' and t.next_attempt_at is not null and p.platform_id is null))
+               as "in_doubt!"
            from accounts a
            where a.id = $1 and a.org_id = $2 and a.mode = $3 and a.grant_version = $4
              and a.status = 'disconnected' and a.grant_sealed is not null"#,
