@@ -159,6 +159,8 @@ struct Row {
     is_incomplete: bool,
     /// True while the posts of a live target are being deleted from the platform.
     is_withdrawn: bool,
+    /// True once that has not told its result in time.
+    may_be_unpublished: bool,
     /// True once they were.
     is_unpublished: bool,
     publications: [Publication; CONTAINERS],
@@ -180,6 +182,7 @@ impl Row {
             is_stopped: false,
             is_incomplete: false,
             is_withdrawn: false,
+            may_be_unpublished: false,
             is_unpublished: false,
             publications: Default::default(),
         }
@@ -236,7 +239,10 @@ impl Row {
             scheduled_at: None,
             next_attempt_at: self.is_due.then_some(NOW),
             is_set_back: false,
-            unpublish_until: self.is_withdrawn.then_some(NOW + LEASE),
+            unpublish_until: match (self.is_withdrawn, self.may_be_unpublished) {
+                (true, _) => Some(NOW + LEASE),
+                (false, may_be_unpublished) => may_be_unpublished.then_some(NOW - LEASE),
+            },
             attempts: 0,
             free_attempts: 0,
             is_continuation: false,
@@ -280,12 +286,16 @@ impl Row {
 
     /// Returns whether attempts only look up what was begun.
     fn is_barred(&self) -> bool {
-        self.is_deleted || self.is_disconnected || self.is_stopped
+        self.is_deleted || self.is_disconnected || self.is_stopped || self.may_be_unpublished
     }
 
     /// Returns whether no publishing call may begin, by an operator's order or because of a deletion.
     fn is_held(&self) -> bool {
-        self.is_frozen || self.is_stopped || self.is_withdrawn || self.is_unpublished
+        self.is_frozen
+            || self.is_stopped
+            || self.is_withdrawn
+            || self.may_be_unpublished
+            || self.is_unpublished
     }
 
     fn is_in_doubt(&self) -> bool {
@@ -304,7 +314,7 @@ impl Row {
     /// Gives up the reply of a live target.
     fn lose_reply(&mut self) {
         self.is_incomplete = !self.is_complete();
-        self.is_due = false;
+        (self.is_due, self.may_be_unpublished) = (false, false);
         self.fence += 1;
     }
 
@@ -634,8 +644,9 @@ impl Protocol {
             actions.push(Transition::RecordUnpublished.into());
             actions.push(Event::PassLease.into());
         }
-        let is_looked_up = row.is_in_doubt() && row.is_due;
-        if row.status == Status::Published && !state.was_withdrawn && !is_looked_up {
+        let may_arrive = state.calls().any(|call| call.age < Age::Over);
+        let is_in_doubt = row.is_in_doubt() && (row.is_due || may_arrive);
+        if row.status == Status::Published && !state.was_withdrawn && !is_in_doubt {
             actions.push(Transition::Withdraw.into());
         }
     }
@@ -897,7 +908,6 @@ impl Protocol {
                 row.is_disconnected = true;
                 match row.status {
                     Status::Open if !row.has_intent() => row.cancel(),
-                    Status::Open => row.fence += 1,
                     // What is live stays so, and its next attempt publishes nothing.
                     _ if row.is_swept() => row.fence += 1,
                     _ => {}
@@ -913,7 +923,7 @@ impl Protocol {
             Transition::ReleaseWithdrawn => state.row.is_withdrawn = false,
             Transition::RecordUnpublished => {
                 let row = &mut state.row;
-                (row.is_withdrawn, row.is_unpublished) = (false, true);
+                (row.is_withdrawn, row.may_be_unpublished, row.is_unpublished) = (false, false, true);
                 if row.is_due {
                     row.lose_reply();
                 }
@@ -991,7 +1001,7 @@ impl Protocol {
                     }
                 }
             }
-            Event::PassLease => state.row.is_withdrawn = false,
+            Event::PassLease => (state.row.is_withdrawn, state.row.may_be_unpublished) = (false, true),
             Event::EmptyTemporal => state.has_workflow = false,
             Event::Backup => state.backup = Some(state.row),
         }

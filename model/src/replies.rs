@@ -4,7 +4,7 @@
 //! other look at each other's rows under a lock. One attempt at the reply runs at a time, and may stop at any step.
 //!
 //! Left out: a deletion whose worker stops after the platform's answer and before the row has it. The row holds the post
-//! for the time of the lease, and then takes it for live.
+//! for the time of the lease, and then takes it for live: a reply is sent below it, which the platform may refuse.
 
 use crate::graph::{self, Broken, Cause, Explored, Kept, Next};
 use chrono::{DateTime, TimeDelta, Utc};

@@ -557,7 +557,8 @@ impl Waits {
         let oldest = -self.length(wait::APP_LIMIT) - 1;
         state.next_attempt = state.next_attempt.map(|time| later(time, 0));
         state.scheduled = left(state.scheduled);
-        state.lease = left(state.lease);
+        // One that is over tells of a deletion without a result.
+        state.lease = state.lease.map(|until| later(until, -1));
         state.rests_until = left(state.rests_until);
         state.app = state.app.map(|(until, looks)| (later(until, 0), looks && until > 1));
         state.waiting = state.waiting.map(|waiting| Waiting {

@@ -42,6 +42,9 @@ const HANDOVER: Duration = Duration::from_secs(1);
 const FAULT_RETRY: Duration = Duration::from_secs(10 * 60);
 /// Pause between two looks whether a platform takes an app again that it refused.
 const APP_LOOK_INTERVAL: Duration = Duration::from_secs(3600);
+/// Reason of a target whose posts may have been deleted from the platform.
+const MAY_BE_UNPUBLISHED: &str =
+    "its posts may have been deleted from the platform, which was asked to and did not answer";
 
 /// Why an attempt went no further. Each of them moves the target on: it counts, or uses up the polling window or the
 /// time of a wait.
@@ -581,6 +584,7 @@ impl Engine {
                     Barred::Disconnected => Failure::revoked("the account is not connected any more"),
                     Barred::Deleted => Failure::rejected(422, reason.to_string()),
                     Barred::Stopped => stopped(attempt),
+                    Barred::MayBeUnpublished => Failure::network(MAY_BE_UNPUBLISHED, false),
                     Barred::NoParent(reason) => Failure::rejected(422, reason.to_string()),
                 };
                 self.give_up(attempt, failure.with_effect(Effect::from(may_be_live))).await

@@ -12,7 +12,7 @@ use platforms::Feature;
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -99,6 +99,9 @@ pub async fn edit_live(
 
 /// Deletes a target's posts from their platform, within `limit`.
 ///
+/// If the last call has no result, the posts may be gone: the target is not released, and its next attempt gives up what
+/// was to follow, as after a worker that died.
+///
 /// # Errors
 ///
 /// When Fanfare failed: the database or a key.
@@ -116,8 +119,9 @@ pub async fn unpublish(
         Withdrawn::Missing => return Ok(UnpublishResult::NotLive { status: TargetStatus::Canceled }),
     };
     let deleted = Arc::new(AtomicUsize::new(0));
+    let is_unknown = Arc::new(AtomicBool::new(false));
     let outcome = call_as(engine, owner, account, limit, |platform, cx| {
-        let (platform_ids, deleted) = (platform_ids.clone(), deleted.clone());
+        let (platform_ids, deleted, is_unknown) = (platform_ids.clone(), deleted.clone(), is_unknown.clone());
         Box::pin(async move {
             let Some(deletion) = platform.deletion else {
                 return Err(Failure::rejected(501, format!("{} deletes no posts", platform.id)));
@@ -127,7 +131,12 @@ pub async fn unpublish(
             }
             // The main post last: until it is gone, a repeated call finds the replies through the row.
             for id in platform_ids.iter().rev() {
-                gone(deletion.delete(cx, id).await)?;
+                // From here until the answer the post may be gone.
+                is_unknown.store(true, Ordering::Relaxed);
+                let answer = gone(deletion.delete(cx, id).await);
+                let leaves_doubt = answer.as_ref().is_err_and(|failure| failure.code.leaves_doubt());
+                is_unknown.store(leaves_doubt, Ordering::Relaxed);
+                answer?;
                 deleted.fetch_add(1, Ordering::Relaxed);
             }
             Ok(())
@@ -140,8 +149,10 @@ pub async fn unpublish(
             target.id = %target, org.id = %owner.org, platform, error.code = %failure.code,
             "Target {target} was not unpublished: {failure}"
         );
-        let is_torn = deleted.load(Ordering::Relaxed) > 0;
-        release_withdrawn(&engine.db, owner, post, target, fence, is_torn, (engine.now)()).await?;
+        if !is_unknown.load(Ordering::Relaxed) {
+            let is_torn = deleted.load(Ordering::Relaxed) > 0;
+            release_withdrawn(&engine.db, owner, post, target, fence, is_torn, (engine.now)()).await?;
+        }
         return Ok(UnpublishResult::Failed { failure });
     }
     record_unpublished(&engine.db, owner, post, target, (engine.now)()).await?;

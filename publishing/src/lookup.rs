@@ -10,6 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
     ErrorCode, Failure, Mode, Then, Wait, WaitReason,
     publish::{PollResult, PublishResult, SettleResult},
+    publishing::CALL_MARGIN,
 };
 use platforms::{Adapter, Checkpoint, Checkpoints, Idempotency, Located, Prepared, PublishRequest, Session};
 use std::time::Duration;
@@ -18,9 +19,6 @@ use tracing::warn;
 
 /// Pause before a failed look at a processing platform is repeated, where the platform names none.
 const POLL_RETRY: Duration = Duration::from_secs(15);
-/// How much later than the row says a call may end that nobody saw end. The clock of a database that failed over
-/// may differ, and bytes may still be on their way; a worker's clock differs by no more when it starts.
-const DEADLINE_MARGIN: Duration = Duration::from_secs(5);
 /// How long the open call of a stopped target is looked up before the target ends as ambiguous.
 const STOP_LOOKUP_LIMIT: Duration = Duration::from_secs(10 * 60);
 /// How much longer than another target's polling window a target waits for it to claim what both have found.
@@ -313,8 +311,8 @@ impl Engine {
     /// How much later than its deadline a call that nobody saw end may reach the platform.
     fn deadline_margin(&self, mode: Mode) -> Duration {
         match mode {
-            Mode::Live => DEADLINE_MARGIN,
-            Mode::Test => self.time_scale.scale(DEADLINE_MARGIN),
+            Mode::Live => CALL_MARGIN,
+            Mode::Test => self.time_scale.scale(CALL_MARGIN),
         }
     }
 }

@@ -171,7 +171,7 @@ create table targets (
   wait_until timestamptz,
   look_at timestamptz,
   -- Until when a target is held because its posts are being deleted from their platform: meanwhile nothing is published
-  -- for it or below it. Null while nobody deletes them.
+  -- for it or below it. A time that is over tells of a deletion without a result. Null while nobody deletes them.
   unpublish_until timestamptz,
   -- In which of the post's rounds the target is.
   round integer not null default 0,

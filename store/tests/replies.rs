@@ -237,6 +237,42 @@ async fn nothing_is_published_for_or_below_a_target_while_its_posts_are_being_de
     assert_eq!(withdrawn, Withdrawn::InDoubt);
 }
 
+/// It would come after the deletion, below nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_post_is_deleted_while_a_call_below_it_may_arrive() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let (parent, key, fence) = live(&db, owner, &ada).await;
+    let withdraw = async || publishing::withdraw(&db, owner, parent.id, key.target).await.unwrap();
+    assert!(intend_at(&db, key.target, 1, fence).await);
+    let failure = Failure::new(ErrorCode::Stopped, "an operator stopped it: wrong account");
+    let end = End::Dead { source: failure.code.source(), failure };
+    publishing::settle(&db, key, &end, None, at(30)).await.unwrap();
+    assert_eq!(target_of(&db, owner, &parent).await.next_attempt_at, None, "its part was given up");
+    assert_eq!(withdraw().await, Withdrawn::InDoubt);
+    let over = async |target: TargetId, seconds: u8| {
+        let query = format!(
+            "update publications set commit_deadline = now() - interval '{seconds} seconds'
+             where target_id = '{target}' and platform_id is null"
+        );
+        tests::sql(&db, &query).await;
+    };
+    over(key.target, 3).await;
+    assert_eq!(withdraw().await, Withdrawn::InDoubt, "it may have been sent at the last moment");
+    over(key.target, 6).await;
+    release(&db, key, hold(&db, key).await, false).await;
+
+    // The same of a reply, which is a post of its own.
+    let reply = create(&db, owner, reply_to(&parent, &[&ada])).await;
+    let (reply_key, attempt) = begin(&db, owner, &reply, 0).await;
+    assert!(intend(&db, reply_key.target, begun(attempt).fence).await);
+    over(reply_key.target, 3).await;
+    assert_eq!(withdraw().await, Withdrawn::InDoubt);
+    over(reply_key.target, 6).await;
+    hold(&db, key).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_rest_of_a_thread_is_given_up_when_its_posts_or_a_part_of_them_are_deleted() {
     let db = database().await;
@@ -263,6 +299,38 @@ async fn the_rest_of_a_thread_is_given_up_when_its_posts_or_a_part_of_them_are_d
         let ended = publishing::begin(&db, key, Purpose::Publish).await.unwrap();
         assert!(matches!(ended, BeginResult::Ended(TargetStatus::Published)), "{ended:?}");
     }
+}
+
+/// Nobody knows whether the posts are gone, so that nothing is published below them until somebody asks for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rest_of_a_thread_is_given_up_when_a_deletion_has_no_result() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let (parent, key, _) = live(&db, owner, &ada).await;
+    hold(&db, key).await;
+    let lease =
+        "update targets set unpublish_until = now() - interval '1 second' where unpublish_until is not null";
+    tests::sql(&db, lease).await;
+    let attempt = begun(publishing::begin(&db, key, Purpose::Publish).await.unwrap());
+    assert_eq!(attempt.barred, Some(Barred::MayBeUnpublished));
+    let failure = Failure::network("its posts may have been deleted", false);
+    let end = End::Dead { source: failure.code.source(), failure };
+    publishing::settle(&db, key, &end, Some(attempt.fence), tests::now()).await.unwrap();
+    let target = target_of(&db, owner, &parent).await;
+    assert_eq!((target.status, target.next_attempt_at), (TargetStatus::Published, None));
+    assert_eq!(target.error_code, Some(ErrorCode::NetworkError));
+
+    let revived = publishing::revive(&db, unbounded(owner), parent.id, None, tests::now()).await.unwrap();
+    assert_eq!(revived, publishing::Revived::Targets(vec![key.target]));
+    let retried = begun(publishing::begin(&db, key, Purpose::Publish).await.unwrap());
+    assert_eq!(retried.barred, None);
+    // A deletion that goes on holds what is retried.
+    hold(&db, key).await;
+    publishing::settle(&db, key, &end, None, tests::now()).await.unwrap();
+    publishing::revive(&db, unbounded(owner), parent.id, None, tests::now()).await.unwrap();
+    let early = publishing::begin(&db, key, Purpose::Publish).await.unwrap();
+    assert!(matches!(early, BeginResult::Early(_)), "{early:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -181,9 +181,9 @@ async fn a_thread_goes_on_when_its_platform_did_not_delete_it() {
     };
     let post = world.until(id, "a missing reply", waits).await;
     let main = post["targets"][0]["platform_post_id"].as_str().unwrap();
-    world.set_sandbox(json!({ "refusals": { (format!("/2/tweets/{main}")): 503 } })).await;
+    world.set_sandbox(json!({ "refusals": { (format!("/2/tweets/{main}")): 403 } })).await;
     let (status, problem) = unpublish(&world, &post).await;
-    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{problem}");
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{problem}");
     world.set_sandbox(json!({ "refusals": {} })).await;
     let kept = world.get(&format!("/posts/{id}")).await;
     let target = &kept["targets"][0];
@@ -195,6 +195,47 @@ async fn a_thread_goes_on_when_its_platform_did_not_delete_it() {
     assert_eq!(world.accepted("x", "ada").await, 2);
     assert_eq!(unpublish(&world, &post).await.0, StatusCode::OK);
     assert_eq!(deleted(&world, "x", "ada").await.len(), 3, "the refused deletion, and two");
+}
+
+/// Nobody knows whether the post is gone: the rest of its thread does not follow by itself, but when it is asked for.
+#[tokio::test]
+async fn a_thread_does_not_go_on_after_a_deletion_without_a_result() {
+    let world = world().pace(1.0).start().await;
+    world.set_sandbox(json!({ "throttle_seconds": 900 })).await;
+    world.connect("x", "ada").await;
+    let containers = json!([{ "content": "One" }, { "content": "Two #sandbox-429x1" }]);
+    let post = world.post(json!({ "containers": containers, "accounts": ["ada"] })).await;
+    let id = post["id"].as_str().unwrap();
+    let waits = |post: &Value| {
+        let target = &post["targets"][0];
+        target["status"] == "published" && target["error_code"] == "rate_limited"
+    };
+    let post = world.until(id, "a missing reply", waits).await;
+    let [main, target] = ["platform_post_id", "id"].map(|name| post["targets"][0][name].as_str().unwrap());
+    world.set_sandbox(json!({ "refusals": { (format!("/2/tweets/{main}")): 503 } })).await;
+    let (status, problem) = unpublish(&world, &post).await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{problem}");
+    world.set_sandbox(json!({ "refusals": {} })).await;
+    // The hold is over.
+    let over =
+        "update targets set unpublish_until = now() - interval '1 second' where unpublish_until is not null";
+    tests::sql(&world.db, &format!("{over} and id = '{target}'")).await;
+    let (status, problem) = world.call(Method::POST, &path(&post).replace("unpublish", "retry"), None).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{problem}");
+    let is_given_up = |post: &Value| post["targets"][0]["error_code"] == "network_error";
+    let post = world.until(id, "a thread that is given up", is_given_up).await;
+    let target = &post["targets"][0];
+    assert_eq!(
+        (&target["status"], &target["next_attempt_at"]),
+        (&json!("published"), &Value::Null),
+        "{target}"
+    );
+    assert!(target["error_message"].as_str().unwrap().contains("may have been deleted"), "{target}");
+    assert_eq!(world.accepted("x", "ada").await, 1);
+    let (status, problem) = world.call(Method::POST, &format!("/posts/{id}/retry"), None).await;
+    assert!(status.is_success(), "{status} {problem}");
+    world.completed(&post, 1).await;
+    assert_eq!(world.accepted("x", "ada").await, 2);
 }
 
 /// A reply that fails keeps being retried for hours; unpublishing ends that.

@@ -355,8 +355,12 @@ impl Steps<'_> {
             Some(Barred::Stopped)
         } else if self.holds(Condition::IsDisconnected, at.is_disconnected) {
             Some(Barred::Disconnected)
+        } else if self.holds(Condition::IsDeleted, at.is_deleted) {
+            Some(Barred::Deleted)
         } else {
-            self.holds(Condition::IsDeleted, at.is_deleted).then_some(Barred::Deleted)
+            // The lease is over, and neither a result nor a release has ended it.
+            let may_be_unpublished = at.unpublish_until.is_some();
+            self.holds(Condition::MayBeUnpublished, may_be_unpublished).then_some(Barred::MayBeUnpublished)
         }
     }
 

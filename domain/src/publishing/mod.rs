@@ -17,6 +17,11 @@ pub use self::{
 };
 
 use crate::PostStatus;
+use std::time::Duration;
+
+/// How much later than the row says a call may end that nobody saw end. The clock of a database that failed over
+/// may differ, and bytes may still be on their way; a worker's clock differs by no more when it starts.
+pub const CALL_MARGIN: Duration = Duration::from_secs(5);
 
 crate::string_enum! {
     /// A condition of a decision.
@@ -47,6 +52,8 @@ crate::string_enum! {
         IsDisconnected = "is_disconnected",
         /// The post was deleted.
         IsDeleted = "is_deleted",
+        /// A deletion of the target's posts from the platform has not told its result in time.
+        MayBeUnpublished = "may_be_unpublished",
         /// The target replies to another post.
         IsReply = "is_reply",
         /// The place of a reply does not depend on the post that it replies to any more.
@@ -135,6 +142,8 @@ pub enum Barred {
     NoParent(NoParent),
     /// An operator ends the target.
     Stopped,
+    /// Its posts may have been deleted from the platform: nothing is published below them.
+    MayBeUnpublished,
 }
 
 /// How a target ends for which nothing new may be published.
@@ -206,21 +215,22 @@ mod tests {
 
     #[test]
     fn what_nobody_can_look_up_is_not_said_to_be_canceled() {
-        let barred =
-            [Barred::Disconnected, Barred::Deleted, Barred::NoParent(NoParent::Dead), Barred::Stopped];
+        let barred = [
+            Barred::Disconnected,
+            Barred::Deleted,
+            Barred::NoParent(NoParent::Dead),
+            Barred::Stopped,
+            Barred::MayBeUnpublished,
+        ];
         let dead = |may_be_live| BarredEnd::Dead { may_be_live };
+        let no_doubt = [dead(false), BarredEnd::Canceled, dead(false), dead(false), dead(false)];
         for (is_nowhere, is_in_doubt, over, ends) in [
-            (
-                false,
-                false,
-                [false, false, true, true],
-                [dead(false), BarredEnd::Canceled, dead(false), dead(false)],
-            ),
-            (true, false, [true; 4], [dead(false), BarredEnd::Canceled, dead(false), dead(false)]),
+            (false, false, [false, false, true, true, false], no_doubt),
+            (true, false, [true; 5], no_doubt),
             // It is looked up first, and found not to be live.
-            (false, true, [false; 4], [dead(false), BarredEnd::Canceled, dead(false), dead(false)]),
+            (false, true, [false; 5], no_doubt),
             // After a restore.
-            (true, true, [true; 4], [dead(true); 4]),
+            (true, true, [true; 5], [dead(true); 5]),
         ] {
             assert_eq!(barred.map(|barred| barred.is_over(is_nowhere, is_in_doubt)), over);
             assert_eq!(barred.map(|barred| barred.end(is_nowhere, is_in_doubt)), ends);

@@ -496,6 +496,7 @@ impl Waits {
             | settle::Decision::StaysLive { loses_rest: false } => return,
             settle::Decision::StaysLive { loses_rest: true } => {
                 (state.next_attempt, state.has_error) = (None, !is_whole);
+                state.lease = state.lease.filter(|until| *until > 0);
             }
             settle::Decision::End(ending) => {
                 state.status = ending.status;

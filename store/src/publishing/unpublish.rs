@@ -3,7 +3,8 @@
 //! The target keeps its status, which tells how publishing ended. While the platform is asked, the target is held: the
 //! fence is raised under the lock that an intent needs, and until the lease ends nothing is published for the target or
 //! below it. What was still to follow its main container is given up once its posts are deleted, and goes on if they
-//! are not. An activity that dies in between leaves the lease, which ends by itself.
+//! are not. A deletion without a result leaves the lease: when it is over, the posts may be gone, and the next attempt
+//! gives up what was to follow. Its user may retry that.
 
 use super::{
     Replies, TargetKey, lock_post,
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::{decode::Parsed, outbox, posts::timeline};
 use chrono::{DateTime, Utc};
-use domain::{ErrorSource, Owner, PostId, TargetId, TargetStatus, outbox::Message};
+use domain::{ErrorSource, Owner, PostId, TargetId, TargetStatus, outbox::Message, publishing::CALL_MARGIN};
 use sqlx::{PgConnection, PgPool};
 use std::time::Duration;
 
@@ -33,8 +34,8 @@ pub enum Withdrawn {
     Unpublished,
     /// Nothing is live: the target has this status.
     NotLive(TargetStatus),
-    /// The result of a publishing call for the thread is unknown and being looked up, or a reply to it is being
-    /// published.
+    /// The result of a publishing call for the thread is unknown and being looked up, or the call of a part or of a reply
+    /// may still be on its way.
     InDoubt,
     /// The target doesn't exist.
     Missing,
@@ -63,13 +64,18 @@ pub async fn withdraw(db: &PgPool, owner: Owner, post: PostId, target: TargetId)
     }
     // In a separate statement: an intent that was written while waiting for the lock must be visible.
     let publications = sqlx::query!(
-        "select platform_id, commit_begun_at from publications where target_id = $1 order by position",
-        target.0
+        r#"select platform_id, commit_begun_at is not null and platform_id is null as "is_in_doubt!",
+             coalesce(commit_ended_at is null and commit_deadline + make_interval(secs => $2) > clock_timestamp(), false)
+               as "may_arrive!"
+           from publications where target_id = $1 order by position"#,
+        target.0,
+        CALL_MARGIN.as_secs_f64()
     )
     .fetch_all(&mut *tx)
     .await?;
-    let is_in_doubt =
-        publications.iter().any(|row| row.commit_begun_at.is_some() && row.platform_id.is_none());
+    // What was given up is not looked up any more, but its call may still be on its way.
+    let is_due = row.next_attempt_at.is_some();
+    let is_in_doubt = publications.iter().any(|row| row.is_in_doubt && (is_due || row.may_arrive));
     let is_replied_to = sqlx::query_scalar!(
         r#"select exists (
              select from targets own
@@ -77,12 +83,13 @@ pub async fn withdraw(db: &PgPool, owner: Owner, post: PostId, target: TargetId)
              join targets t on t.post_id = r.id and t.account_id = own.account_id
              join publications p on p.target_id = t.id and p.position = 0
              where own.id = $1 and p.platform_id is null and p.commit_ended_at is null
-               and p.commit_deadline > clock_timestamp()) as "is_replied_to!""#,
-        target.0
+               and p.commit_deadline + make_interval(secs => $2) > clock_timestamp()) as "is_replied_to!""#,
+        target.0,
+        CALL_MARGIN.as_secs_f64()
     )
     .fetch_one(&mut *tx)
     .await?;
-    if is_in_doubt && row.next_attempt_at.is_some() || is_replied_to {
+    if is_in_doubt || is_replied_to {
         return Ok(Withdrawn::InDoubt);
     }
     let fence = sqlx::query_scalar!(

@@ -243,7 +243,7 @@ impl Script {
     /// Finds a post to change, as the platform answers it.
     fn change(&mut self, wanted: &str) -> Result<&mut Published> {
         if self.changes_fail {
-            return Err(Failure::upstream(503, "try again"));
+            return Err(Failure::rejected(403, "not now"));
         }
         self.by_id(wanted).ok_or_else(|| Failure::rejected(404, "there is no such post"))
     }

@@ -161,10 +161,10 @@ fn times() -> Vec<Case> {
             Decision::Early(MINUTE + TOLERANCE),
         ),
         case(
-            "its posts were being deleted",
+            "its posts were being deleted, and may be gone",
             |at| at.unpublish_until = Some(now() - HOUR),
             no_file(),
-            starts(|_| {}),
+            starts(|start| start.barred = Some(Barred::MayBeUnpublished)),
         ),
         case("early", |at| at.next_attempt_at = Some(now() + MINUTE), none(), Decision::Early(MINUTE)),
         case(
