@@ -3,8 +3,7 @@
 //! Each target makes its calls as [`super::protocol`] describes; here a look-up finds the posts of all of them. A
 //! platform may accept a call and publish its post later, or never; its handle may tell which post that is. Lists show
 //! a post some time after it is live. A target may end at any time, with what it left at the platform: a budget, a
-//! window or the wait for a claim is over. A user may retry it then; that is left out where calls are accepted: one that was
-//! accepted may have claimed its post, and publish its own after the look-up of the retry.
+//! window or the wait for a claim is over. A user may retry it then, so that what it left counts as before.
 //!
 //! The account may have been disconnected and connected for another end tenant meanwhile. Then its posts are those of two
 //! rows, and none of the one may be told as a post of the other.
@@ -23,7 +22,7 @@ pub struct Claims {
     pub rows: usize,
     /// True if the last target has a text of its own.
     pub differs: bool,
-    /// True if a user retries each target that has ended, once. Nothing is accepted then.
+    /// True if a user retries each target that has ended, once.
     pub retries: bool,
     /// A rule that is left out, to show that an invariant depends on it.
     pub flaw: Option<ClaimFlaw>,
@@ -38,6 +37,8 @@ pub enum ClaimFlaw {
     ClaimsBesideAccepted,
     /// A target whose call was accepted claims the post of one that would publish again.
     AcceptedClaims,
+    /// What a target left at the platform that has ended, and may be retried, counts no more.
+    ClaimsBesideEnded,
     /// A post is claimed before reads show the target's own.
     ClaimsUnsettled,
     /// A post is claimed that another target has.
@@ -76,12 +77,6 @@ struct Target {
     is_accepted: bool,
     id: Option<usize>,
     was_retried: bool,
-}
-
-impl Target {
-    fn is_in_doubt(&self) -> bool {
-        self.status == Status::Open && self.intent.is_some()
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -176,17 +171,21 @@ impl Claims {
         let others = state.targets.iter().enumerate().filter(|(other, _)| *other != index);
         let mut rivals = others.filter(|(other, _)| self.text(*other) == self.text(index));
         rivals.all(|(other, rival)| {
-            if self.row(other) != self.row(index) {
-                // One that has ended, too: it may be retried.
-                let is_open = rival.intent.is_some() && rival.id.is_none();
-                return !is_open || has(ClaimFlaw::ClaimsAcrossRows);
+            // One that has ended, too: it may be retried.
+            if rival.intent.is_none() || rival.id.is_some() {
+                return true;
             }
-            if !rival.is_in_doubt() {
+            if self.row(other) != self.row(index) {
+                return has(ClaimFlaw::ClaimsAcrossRows);
+            }
+            if has(ClaimFlaw::ClaimsBesideEnded) && rival.status != Status::Open {
                 return true;
             }
             let is_under_way = rival.intent.is_some_and(|call| state.calls[call].is_under_way);
             (!is_under_way || has(ClaimFlaw::ClaimsUnderWay))
-                && (!rival.is_accepted || has(ClaimFlaw::ClaimsBesideAccepted))
+                && (!rival.is_accepted
+                    || rival.status != Status::Open
+                    || has(ClaimFlaw::ClaimsBesideAccepted))
                 && (!own.is_accepted || has(ClaimFlaw::AcceptedClaims))
                 && (own.is_accepted || state.is_settled(own) || has(ClaimFlaw::ClaimsUnsettled))
         })
@@ -234,7 +233,7 @@ impl Model for Claims {
             let call = state.calls[number];
             if call.is_under_way {
                 actions.push(ClaimAction::Lose(index));
-                actions.extend((!self.retries).then_some(ClaimAction::Accept(index)));
+                actions.push(ClaimAction::Accept(index));
                 actions.extend(call.is_live.then_some(ClaimAction::Hear(index)));
                 continue;
             }
@@ -281,6 +280,10 @@ impl Model for Claims {
                 let call = own(&state, index);
                 state.calls[call].is_under_way = false;
                 state.targets[index].is_accepted = true;
+            }
+            // What was claimed meanwhile is told as the post of both.
+            ClaimAction::Follow(index) if state.is_taken(own(&state, index)) && self.retries => {
+                state.targets[index].status = Status::Published;
             }
             ClaimAction::Hear(index) | ClaimAction::Follow(index) => {
                 let call = own(&state, index);

@@ -220,6 +220,43 @@ async fn a_platforms_post_is_not_told_as_that_of_another_end_tenant() {
     assert!(publishing::adopt(&db, second, 0, "8", true).await.unwrap(), "this one is not");
 }
 
+/// Their texts differ, so that neither keeps the other waiting.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_end_tenants_do_not_take_one_post_at_once() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    for round in 0..20 {
+        let network_id = format!("shared {round}");
+        let lost = async |tenant: &str| {
+            let mut tx = ::store::begin(&db).await.unwrap();
+            let login =
+                Connect { tenant_id: Some(tenant.to_owned()), ..connect("x", &network_id, &network_id) };
+            let account =
+                accounts::upsert(&mut tx, owner, login, |_| Vec::new(), at(1)).await.unwrap().account;
+            tx.commit().await.unwrap();
+            let containers = vec![Container::new(0, format!("by {tenant}"), vec![])];
+            let post = create(&db, owner, NewPost { containers, ..draft_of(&[&account]) }).await;
+            let (key, attempt) = begin(&db, owner, &post, 0).await;
+            let (step, limit) = (json!({ "step": 1 }), Duration::from_secs(60));
+            let fence = self::begun(attempt).fence;
+            let begun = publishing::intend(&db, key.target, 0, fence, &step, limit).await.unwrap().unwrap();
+            publishing::record_ambiguous(&db, key.target, 0, begun, ErrorCode::NetworkError).await.unwrap();
+            (account.id, key)
+        };
+        let (one, first) = lost("one").await;
+        assert!(disconnect::disconnect(&db, unbounded(owner), one, &Actor::OPERATOR, at(2)).await.unwrap());
+        let (two, second) = lost("two").await;
+        assert_ne!(one, two);
+        let adopt = |key: TargetKey| {
+            let db = db.clone();
+            tokio::spawn(async move { publishing::adopt(&db, key, 0, "9", true).await.unwrap() })
+        };
+        let adopted: Vec<_> =
+            join_all([adopt(first), adopt(second)]).await.into_iter().map(Result::unwrap).collect();
+        assert_eq!(adopted.iter().filter(|is_ours| **is_ours).count(), 1, "round {round}: {adopted:?}");
+    }
+}
+
 /// Two targets of one account are in doubt, and look-ups find one post on the platform.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_platforms_post_belongs_to_one_target() {
@@ -239,23 +276,24 @@ async fn a_platforms_post_belongs_to_one_target() {
         publishing::record_ambiguous(&db, key.target, 0, begun, ErrorCode::NetworkError).await.unwrap();
         key
     };
-    // A target that has ended does not keep others waiting, though it may have published.
+    let end = async |key: TargetKey| {
+        let dead = "update targets set status = 'dead', error_message = 'refused' where id = ";
+        tests::sql(&db, &format!("{dead}'{}'", key.target)).await;
+    };
+    // A target that has ended does not keep others waiting for its handle.
     let (dead, dead_begun) = begun(&ada).await;
     assert!(publishing::accept(&db, dead.target, 0, dead_begun, &json!({ "handle": 0 })).await.unwrap());
     let survivor = doubt(begun(&ada).await).await;
     assert!(!publishing::adopt(&db, survivor, 0, "6", true).await.unwrap(), "the other is accepted");
-    tests::sql(
-        &db,
-        &format!(
-            "update targets set status = 'dead', error_message = 'refused' where id = '{}'",
-            dead.target
-        ),
-    )
-    .await;
+    end(dead).await;
+    assert!(!publishing::adopt(&db, survivor, 0, "6", false).await.unwrap(), "the other may be retried");
     assert!(publishing::adopt(&db, survivor, 0, "6", true).await.unwrap(), "the other has ended");
+    publishing::capture(&db, dead, 0, "2").await.unwrap();
     // Before reads show its own post, a target takes none that another one may have published.
     let (early, rival) = (doubt(begun(&ada).await).await, doubt(begun(&ada).await).await);
     assert!(!publishing::adopt(&db, early, 0, "5", false).await.unwrap(), "its own may come");
+    end(rival).await;
+    assert!(!publishing::adopt(&db, early, 0, "5", false).await.unwrap(), "the rival may be retried");
     assert!(publishing::adopt(&db, early, 0, "5", true).await.unwrap(), "it is not there");
     // One that was accepted takes nothing from one that would publish again.
     let (accepted, accepted_begun) = begun(&ada).await;

@@ -401,7 +401,7 @@ fn no_rule_of_claiming_can_be_left_out() {
             ClaimFlaw::AcceptedClaims | ClaimFlaw::ClaimsUnsettled => {
                 (claims, ClaimInvariant::LiveIsAccountedFor)
             }
-            ClaimFlaw::RetriesWithoutIntent => {
+            ClaimFlaw::RetriesWithoutIntent | ClaimFlaw::ClaimsBesideEnded => {
                 (Claims { retries: true, ..claims }, ClaimInvariant::LiveIsAccountedFor)
             }
             ClaimFlaw::ClaimsOtherText => {
