@@ -9,7 +9,7 @@
 //!
 //! Times are relative to now, so that a target that only gets older comes to a state that it had before.
 //!
-//! Left out: the address of a live post, slots of workers, and attempts whose workers die without end.
+//! Left out: the address of a live post, and slots of workers.
 
 mod attempt;
 mod wills;
@@ -83,6 +83,8 @@ pub struct Waits {
     pub falters: bool,
     /// Attempts that may stop after they began, at most.
     pub crashes: u8,
+    /// True if any number of attempts and looks in a row may stop: what they do kills their workers.
+    pub kills: bool,
     /// True if the post has a file that is being fetched.
     pub has_file: bool,
     /// True if the post replies to another one, which is not live yet.
@@ -138,6 +140,8 @@ pub enum WaitFlaw {
     CancelsInDoubt,
     /// A released target counts the time for which it was frozen as a rest.
     KeepsRestOfReleased,
+    /// What kills each of its workers goes on.
+    KillsWithoutEnd,
 }
 
 /// A statement that holds in every state.
@@ -264,6 +268,8 @@ pub(crate) struct WaitState {
     age: i16,
     wills: u8,
     crashes: u8,
+    /// Attempts and looks in a row that had no result.
+    unanswered: u8,
     broken: Option<WaitInvariant>,
 }
 
@@ -330,6 +336,7 @@ impl Waits {
             contests: false,
             falters: false,
             crashes: 0,
+            kills: false,
             has_file: false,
             is_reply: false,
             has_others: false,
@@ -653,6 +660,7 @@ impl Kept for Waits {
             age: 0,
             wills: self.most_wills,
             crashes: self.crashes,
+            unanswered: 0,
             broken: None,
         }]
     }

@@ -31,6 +31,8 @@ use tracing::{error, info, warn};
 const WINDOW: Duration = Duration::from_secs(30 * 60);
 /// Attempts beyond the budget, which only look up what the last one may have published.
 pub(crate) const EXTRA_LOOKUPS: u32 = 3;
+/// Attempts and looks in a row that may end without a result: as many as one that fails may have.
+const UNANSWERED: u32 = retry::ATTEMPTS + EXTRA_LOOKUPS;
 /// Pause before an attempt that lost its turn looks at the row again.
 pub(crate) const BUSY_RETRY: Duration = Duration::from_secs(5);
 /// Longest wait for the public address of a live post, which settles with or without it.
@@ -106,6 +108,12 @@ impl Run {
         self.attempt.begun_at + self.began.elapsed()
     }
 
+    /// Returns whether so many workers stopped at the target that it is likely what stops them: nothing more is done for
+    /// it but to end it.
+    pub(crate) fn is_lethal(&self) -> bool {
+        self.attempt.unanswered >= UNANSWERED
+    }
+
     /// When the target began to wait without an attempt that got further.
     pub(crate) fn waits_since(&self) -> DateTime<Utc> {
         self.attempt.waits_since()
@@ -141,6 +149,14 @@ impl Engine {
             // A restored reply may be in doubt, though it waits for the post above.
             let effect = Effect::from(attempt.is_in_doubt());
             return self.give_up(attempt, waited_in_vain(reason).with_effect(effect)).await;
+        }
+        if run.is_lethal() {
+            let message = "each of the workers that took it up stopped before it had a result";
+            let failure = Failure::network(message, attempt.is_in_doubt());
+            return match attempt.barred.filter(|_| !attempt.is_in_doubt()) {
+                Some(barred) => self.bar(attempt, barred).await,
+                None => self.give_up(attempt, failure).await,
+            };
         }
         let account = match self.open_session(attempt).await {
             Ok(Ok(account)) => account,

@@ -65,6 +65,8 @@
 //!   for, until when, and the next look. It is too early to say that nothing is live, a file is not ready, another target
 //!   may own what was found, the worker stops, or the service itself failed. The wait ends as the target does when its
 //!   time is over, so that no result of an attempt comes again and again.
+//! - An attempt or a look that has no result because its worker stopped is counted apart, whatever it costs of the budget:
+//!   after thirteen in a row the target ends. What is to be looked up, or prepared again and again, may be what stops them.
 //! - "Dead" and "canceled" count only for the attempt that holds the fence, and a target that has ended keeps its
 //!   end. A post that is found live after that is reported on the timeline and in the log.
 //!

@@ -48,7 +48,7 @@ impl Engine {
             BeginResult::Ended(status) => return Ok(PollResult::Ended { status }),
         };
         let attempt = &run.attempt;
-        if attempt.place == Place::Nowhere || attempt.waited_in_vain.is_some() {
+        if attempt.place == Place::Nowhere || attempt.waited_in_vain.is_some() || run.is_lethal() {
             // The next attempt ends the target.
             return Ok(PollResult::Ready);
         }
@@ -243,7 +243,7 @@ impl Engine {
             | BeginResult::Held { .. } => return Ok(None),
         };
         let attempt = &run.attempt;
-        if attempt.place == Place::Nowhere {
+        if attempt.place == Place::Nowhere || run.is_lethal() {
             return Ok(None);
         }
         let account = match self.open_session(attempt).await {
@@ -287,6 +287,7 @@ impl Engine {
                 | Interrupt::NoUrl(_),
             ) => return Ok(None),
         };
+        publishing::note_answer(&self.db, key.target, attempt.fence).await?;
         // Never too short to believe that the call published nothing.
         let mode = key.owner.mode;
         let least = self.deadline_margin(mode) + self.read_lag(account.platform, mode) * 2;

@@ -135,6 +135,8 @@ create table targets (
   throttled_since timestamptz,
   -- Attempts that cost nothing of the budget.
   free_attempts integer not null default 0,
+  -- Attempts and looks that began since the last one that had a result: their workers stopped before.
+  unanswered integer not null default 0,
   -- Which containers of the post it publishes.
   variant smallint not null default 0,
   -- The target's own time; null is the post's.

@@ -180,6 +180,52 @@ async fn an_attempt_continues_after_processing_and_counts_after_a_failure() {
     assert!(matches!(publishing::begin(&db, key, Purpose::Publish).await.unwrap(), BeginResult::Attempt(_)));
 }
 
+/// Workers that stopped left no result; what they did may be what stops them.
+#[tokio::test(flavor = "multi_thread")]
+async fn attempts_without_a_result_are_counted_until_one_has_one() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, draft_of(&[&ada])).await;
+    let (key, first) = begin(&db, owner, &post, 0).await;
+    assert_eq!(begun(first).unanswered, 0);
+    let look = async || begun(publishing::begin(&db, key, Purpose::Look).await.unwrap());
+    let vain = || Then::GiveUp(Failure::network("in vain", false));
+    for result in ["failed", "processing", "waits", "looked up", "retried"] {
+        for _ in 0..2 {
+            look().await;
+        }
+        let attempt = look().await;
+        assert!(attempt.unanswered >= 2, "{result}: {}", attempt.unanswered);
+        let (target, fence, now) = (key.target, attempt.fence, tests::now());
+        let failure = Failure::upstream(503, "try again");
+        match result {
+            "failed" => {
+                let failed = publishing::record_failure(&db, &attempt, &failure, Duration::ZERO).await;
+                assert!(failed.unwrap().is_some());
+            }
+            "processing" => {
+                let pause = Some(Duration::ZERO);
+                publishing::record_processing(&db, target, fence, Some(now), pause).await.unwrap();
+            }
+            "waits" => {
+                let until = now + TimeDelta::hours(1);
+                let (reason, look_after) = (WaitReason::Reads, Duration::ZERO);
+                let wait = Wait { reason, look_after, until, failure: None, then: vain() };
+                let waits = publishing::wait(&db, &attempt, wait).await.unwrap();
+                assert!(matches!(waits, publishing::Waits::Until(_)), "{waits:?}");
+            }
+            "looked up" => publishing::note_answer(&db, target, fence).await.unwrap(),
+            _ => {
+                let end = End::Dead { source: failure.code.source(), failure };
+                publishing::settle(&db, key, &end, None, now).await.unwrap();
+                publishing::revive(&db, unbounded(owner), post.id, None, now).await.unwrap();
+            }
+        }
+        assert_eq!(look().await.unanswered, 0, "{result}");
+    }
+}
+
 /// An account is disconnected while a call of it is under way, and connected for another end tenant, who publishes the same
 /// text. A look-up finds one post: it may be the former tenant's.
 #[tokio::test(flavor = "multi_thread")]

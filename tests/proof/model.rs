@@ -50,6 +50,10 @@ fn waits() -> Vec<(&'static str, Waits)> {
             Waits { processes: true, contests: true, falters: true, ..Waits::new(12, ERRORS) },
         ),
         (
+            "what is published or looked up kills its workers",
+            Waits { kills: true, processes: true, containers: 2, ..Waits::new(12, ERROR) },
+        ),
+        (
             "the account rests and the app is refused",
             Waits { has_others: true, ..Waits::new(96, SHARED_ERRORS) },
         ),
@@ -270,6 +274,9 @@ fn no_rule_of_waiting_can_be_left_out() {
             WaitFlaw::RefusesForFree => (waits(&[ErrorCode::TokenExpired]), Progress::NothingRepeats.into()),
             WaitFlaw::ContinuesFailed => (Waits { processes: true, ..waits(ERROR) }, forever),
             WaitFlaw::LooksWithoutEnd => (waits(ERROR), forever),
+            WaitFlaw::KillsWithoutEnd => {
+                (Waits { kills: true, processes: true, ..waits(ERROR) }, Progress::NothingRepeats.into())
+            }
             WaitFlaw::ForgetsIntent => (waits(ERROR), WaitInvariant::PublishedOnce.into()),
             WaitFlaw::CancelsInDoubt => {
                 let deleted = Waits { wills: &[Will::Delete], most_wills: 1, ..waits(ERROR) };

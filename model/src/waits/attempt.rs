@@ -17,6 +17,8 @@ use domain::{
 
 /// Attempts beyond the budget, which only look up what the last one may have published.
 const EXTRA_LOOKUPS: u32 = 3;
+/// Attempts and looks in a row that may stop without a result.
+const UNANSWERED: u32 = retry::ATTEMPTS + EXTRA_LOOKUPS;
 /// Longest time for which reads may not show what a call has published.
 const READS_LIMIT: TimeDelta = TimeDelta::minutes(10);
 /// How much longer than a polling window a target waits for another one to claim what both have found.
@@ -57,7 +59,7 @@ impl Run {
 
 /// Appends a result.
 fn done(name: &'static str, turn: Turn, state: WaitState, next: &mut Steps) {
-    next.push(Next { name, cause: Cause::Course, state: WaitState { turn, ..state } });
+    next.push(Next { name, cause: Cause::Course, state: WaitState { turn, unanswered: 0, ..state } });
 }
 
 fn failure(code: ErrorCode) -> Failure {
@@ -73,7 +75,9 @@ impl Waits {
             return;
         };
         let run = Run::of(before, state, &start);
-        self.crash(run, next);
+        if !self.is_lethal(&run) {
+            self.crash(run, Turn::Attempt, next);
+        }
         if let Some(barred) = start.barred
             && barred.is_over(run.is_nowhere, run.was_in_doubt)
         {
@@ -83,6 +87,13 @@ impl Waits {
         if start.waited_in_vain.is_some() {
             let hides = self.has(WaitFlaw::HidesDoubtOfWait);
             self.give_up(run, run.was_in_doubt && !hides, next);
+            return;
+        }
+        if self.is_lethal(&run) {
+            match start.barred.filter(|_| !run.was_in_doubt) {
+                Some(barred) => self.bar(run, barred, next),
+                None => self.give_up(run, run.was_in_doubt, next),
+            }
             return;
         }
         if self.errors.contains(&ErrorCode::TokenExpired) {
@@ -95,11 +106,22 @@ impl Waits {
         self.publish(run, start.barred, next);
     }
 
-    /// Stops an attempt: its worker dies.
-    fn crash(&self, run: Run, next: &mut Steps) {
-        if let Some(crashes) = run.state.crashes.checked_sub(1) {
-            done("Crash", Turn::Attempt, WaitState { crashes, ..run.state }, next);
+    /// Stops an attempt or a look: its worker dies.
+    fn crash(&self, run: Run, turn: Turn, next: &mut Steps) {
+        let mut state = WaitState { turn, ..run.state };
+        if self.kills {
+            state.unanswered += u8::from(!self.has(WaitFlaw::KillsWithoutEnd));
+        } else if state.crashes > 0 {
+            state.crashes -= 1;
+        } else {
+            return;
         }
+        next.push(Next { name: "Crash", cause: Cause::Course, state });
+    }
+
+    /// Returns true if so many workers died of it that nothing more is done but to end it.
+    fn is_lethal(&self, run: &Run) -> bool {
+        u32::from(run.state.unanswered) >= UNANSWERED
     }
 
     /// Publishes what is not live yet. A target is live with its first container, whoever found that.
@@ -220,7 +242,7 @@ impl Waits {
         });
         let called = intended.then(|state| state.parts[position].copies += 1);
         for stopped in [intended, called] {
-            self.crash(stopped, next);
+            self.crash(stopped, Turn::Attempt, next);
         }
         self.live(called, position, None, next);
         if self.processes {
@@ -275,6 +297,18 @@ impl Waits {
         if run.is_nowhere || start.waited_in_vain.is_some() || run.state.file == File::Deleted {
             ready(state, next);
             return;
+        }
+        if self.is_lethal(&run) {
+            // The next attempt ends the target.
+            next.push(Next {
+                name: "Look",
+                cause: Cause::Course,
+                state: WaitState { turn: Turn::Attempt, ..state },
+            });
+            return;
+        }
+        if self.kills {
+            self.crash(run, Turn::Poll, next);
         }
         let over = run.then(|state| {
             (state.processing_since, state.is_continuation) = (run.processing_since, true);

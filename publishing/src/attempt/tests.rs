@@ -49,6 +49,7 @@ fn attempt(place: Place, containers: u16, scopes: &[&str]) -> Attempt {
         status: TargetStatus::Queued,
         attempts: 1,
         free_attempts: 0,
+        unanswered: 0,
         is_counted: true,
         token_attempts: 0,
         throttled_since: None,

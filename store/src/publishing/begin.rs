@@ -128,6 +128,7 @@ struct Row {
     next_attempt_at: Option<DateTime<Utc>>,
     throttled_since: Option<DateTime<Utc>>,
     free_attempts: i32,
+    unanswered: i32,
     platform_post_url: Option<String>,
     unpublish_until: Option<DateTime<Utc>>,
     reply_to: Option<Uuid>,
@@ -334,6 +335,7 @@ impl Target {
             status: row.status,
             attempts: attempts.unsigned_abs(),
             free_attempts: row.free_attempts.unsigned_abs(),
+            unanswered: row.unanswered.unsigned_abs(),
             is_counted: start.is_counted,
             token_attempts: row.token_attempts.unsigned_abs(),
             throttled_since: row.throttled_since,
@@ -367,7 +369,7 @@ async fn lock(tx: &mut PgConnection, key: TargetKey) -> sqlx::Result<Option<Row>
              coalesce(t.scheduled_at, p.scheduled_at) as scheduled_at,
              p.default_config -> t.platform as block,
              t.status as "status: Parsed<TargetStatus>", t.processing_since, t.is_continuation, t.attempts,
-             t.token_attempts, t.next_attempt_at, t.throttled_since, t.free_attempts,
+             t.token_attempts, t.next_attempt_at, t.throttled_since, t.free_attempts, t.unanswered,
              t.platform_post_url, t.unpublish_until, p.reply_to, t.reply_root, t.reply_parent, t.stop_reason, t.error_code, t.error_message,
              t.freeze_id as waits_for, t.wait_reason, t.wait_since, t.wait_until,
              t.wait_reason is not null and coalesce((
@@ -529,7 +531,7 @@ async fn raise_fence(
                    where r.post_id = $3 and r.target_id = $1 and r.kind = 'retry'), 0)))
            update targets
            set status = case status when 'pending' then 'queued' else status end,
-               attempts = $7, fence = fence + 1, freeze_id = null,
+               attempts = $7, fence = fence + 1, unanswered = unanswered + 1, freeze_id = null,
                error_code = case when $11 then null else error_code end,
                error_message = case when $11 then null else error_message end,
                error_source = case when $11 then null else error_source end,

@@ -75,7 +75,8 @@ pub(super) async fn mark_incomplete(
              error_message = case when $6 then $3 else error_message end,
              error_source = case when $6 then $4 else error_source end,
              missing = case when $6 then $7 else missing end,
-             next_attempt_at = null, processing_since = null, is_continuation = false, fence = fence + 1,
+             next_attempt_at = null, processing_since = null, is_continuation = false, unanswered = 0,
+             fence = fence + 1,
              wait_reason = null, wait_since = null, wait_until = null, look_at = null, freeze_id = null,
              -- What a deletion without a result has meant is known now; a retry goes on.
              unpublish_until = case when unpublish_until > clock_timestamp() then unpublish_until end,
@@ -347,7 +348,7 @@ pub async fn mark_complete(
         r#"with target as (
            update targets set error_code = null, error_message = null, error_source = null, missing = null,
              next_attempt_at = case when platform_post_url is null then next_attempt_at end,
-             processing_since = null, is_continuation = false, updated_at = $2,
+             processing_since = null, is_continuation = false, unanswered = 0, updated_at = $2,
              wait_reason = null, wait_since = null, wait_until = null, look_at = null
            where id = $1 and fence = $6 returning id),
          logged as (

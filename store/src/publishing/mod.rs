@@ -90,6 +90,8 @@ pub struct Attempt {
     pub attempts: u32,
     /// Attempts of these that cost nothing of the retry budget, since the platform throttled them.
     pub free_attempts: u32,
+    /// Attempts and looks that began before this one, since the last one that had a result.
+    pub unanswered: u32,
     /// False for an attempt that continues another, which doesn't use up the retry budget.
     pub is_counted: bool,
     /// Attempts of these that the platform refused because of the token.
@@ -490,7 +492,7 @@ pub async fn record_processing(
 ) -> sqlx::Result<()> {
     sqlx::query!(
         "update targets
-         set processing_since = $3, is_continuation = true,
+         set processing_since = $3, is_continuation = true, unanswered = 0,
              -- The sweeper finds a live target by the time of its next attempt.
              next_attempt_at = coalesce(clock_timestamp() + make_interval(secs => $4),
                case when status = 'published' then clock_timestamp() end)
@@ -532,7 +534,7 @@ pub async fn record_failure(
              update targets
              set status = case status when 'published' then status else 'failed' end,
                  error_code = $3, error_message = coalesce((select name from part), '') || $4, error_source = $5,
-                 is_continuation = false,
+                 is_continuation = false, unanswered = 0,
                  -- A retry may have been requested while this attempt was under way.
                  next_attempt_at = coalesce(case when status <> 'published' then next_attempt_at end,
                    clock_timestamp() + make_interval(secs => $6)),
@@ -593,7 +595,7 @@ pub async fn rest_account(
 pub async fn schedule_url_lookup(db: &PgPool, attempt: &Attempt, wait: Option<Duration>) -> sqlx::Result<()> {
     sqlx::query!(
         "update targets
-         set next_attempt_at = clock_timestamp() + make_interval(secs => $3), is_continuation = false
+         set next_attempt_at = clock_timestamp() + make_interval(secs => $3), is_continuation = false, unanswered = 0
          where id = $1 and fence = $2 and status = 'published'",
         attempt.key.target.0,
         attempt.fence,
@@ -771,6 +773,14 @@ pub async fn free_throttled_refresh(
     .fetch_optional(db)
     .await?;
     Ok(freed.map(i32::unsigned_abs))
+}
+
+/// Records that a look-up had a result, though it is not known yet what became of the call.
+pub async fn note_answer(db: &PgPool, target: TargetId, fence: i32) -> sqlx::Result<()> {
+    sqlx::query!("update targets set unanswered = 0 where id = $1 and fence = $2", target.0, fence)
+        .execute(db)
+        .await?;
+    Ok(())
 }
 
 /// State of a target that no attempt holds, for settling it.

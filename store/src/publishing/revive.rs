@@ -112,7 +112,7 @@ pub(crate) async fn revive_in(
         "with target as (
            update targets
            set status = case status when 'published' then status else 'queued' end, attempts = 0, free_attempts = 0, token_attempts = 0, throttled_since = null,
-               processing_since = null, is_continuation = false,
+               processing_since = null, is_continuation = false, unanswered = 0,
                -- A live target is due until its whole thread is live or given up.
                next_attempt_at = case status when 'published' then $2::timestamptz end,
                resumed_round = case status when 'published' then $7::integer end,

@@ -267,7 +267,7 @@ async fn write_status(
                next_attempt_at = case when $2 = 'published' and ($4::text is null or exists (
                    select from open_containers c where c.target_id = $1))
                  then $5::timestamptz end,
-               processing_since = null, is_continuation = false, updated_at = $5,
+               processing_since = null, is_continuation = false, unanswered = 0, updated_at = $5,
                wait_reason = null, wait_since = null, wait_until = null, look_at = null,
                -- Fences off an attempt under way.
                fence = fence + case when $2 = 'published' then 0 else 1 end

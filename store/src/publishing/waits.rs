@@ -57,7 +57,7 @@ pub async fn wait(db: &PgPool, attempt: &Attempt, wait: Wait) -> sqlx::Result<Wa
     let next = sqlx::query_scalar!(
         r#"with waiting as (
              update targets
-             set attempts = greatest(attempts - $3, 0), wait_reason = $4, wait_since = $5, wait_until = $6,
+             set attempts = greatest(attempts - $3, 0), unanswered = 0, wait_reason = $4, wait_since = $5, wait_until = $6,
                  look_at = clock_timestamp() + make_interval(secs => $7),
                  status = case when $8::text is null or status = 'published' then status else 'failed' end,
                  error_code = coalesce($8, error_code),

@@ -6,17 +6,22 @@ use super::{
     platform::{self, Answer, Script, Shape},
 };
 use domain::{
-    AccountId, ErrorCode, Failure, TargetId,
+    AccountId, ErrorCode, Failure, MAY_BE_LIVE, TargetId,
     publish::{PollResult, PublishResult, SettleReason, SettleResult},
 };
 use platforms::Grant;
 use publishing::{CallOutcome, Error, Stop};
+use serde_json::json;
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex},
     time::Duration,
 };
-use store::{accounts::grants, publishing::TargetKey, upkeep::vault};
+use store::{
+    accounts::grants,
+    publishing::{BeginResult, Purpose, TargetKey, begin, intend},
+    upkeep::vault,
+};
 use uuid::Uuid;
 
 /// A step of the caller.
@@ -180,6 +185,30 @@ async fn each_step_names_the_next_one_and_its_time() {
         ],
     )
     .await;
+}
+
+/// What an attempt or a look does may be what kills its worker, and would kill each one after it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_that_kills_each_of_its_workers_ends() {
+    let runner = Runner::start(300).await;
+    let (id, account) = runner.connect().await;
+    let _script = platform::register(&account, Script::new(Shape::Text, &[]));
+    let key = runner.create_for(id, Shape::Text).await;
+    let killed = async || match begin(&runner.db, key, Purpose::Look).await.unwrap() {
+        BeginResult::Attempt(attempt) => attempt.fence,
+        other => panic!("no look began: {other:?}"),
+    };
+    let (fence, limit) = (killed().await, Duration::from_secs(60));
+    assert!(intend(&runner.db, key.target, 0, fence, &json!(null), limit).await.unwrap().is_some());
+    for _ in 1..13 {
+        killed().await;
+    }
+    assert_eq!(looked(runner.engine.look(key).await), "ready");
+    assert_eq!(told(runner.engine.attempt(key).await), "ended dead");
+    let message = text(&runner, "select error_message from targets where id = $1", key.target.0).await;
+    let told = format!("each of the workers that took it up stopped before it had a result{MAY_BE_LIVE}");
+    assert_eq!(message, told);
+    platform::unregister(&account);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
