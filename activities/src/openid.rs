@@ -18,7 +18,7 @@ use jsonwebtoken::{
     Algorithm, DecodingKey, Validation, decode, decode_header,
     jwk::{AlgorithmParameters, Jwk, JwkSet},
 };
-use reqwest::{Client, RequestBuilder};
+use reqwest::{Client, RequestBuilder, StatusCode};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{DeserializeOwned, Error as _},
@@ -156,6 +156,7 @@ impl OpenId {
     ) -> Result<OpenIdResult, ActivityError> {
         Ok(match self.finish(&callback).await {
             Ok(person) => person,
+            Err(error) if error.is::<Away>() => OpenIdResult::Away { detail: report(&error) },
             Err(error) => OpenIdResult::Refused { detail: report(&error) },
         })
     }
@@ -319,18 +320,33 @@ fn is_short(key: &Jwk) -> bool {
     modulus.iter().skip_while(|byte| **byte == 0).count() < MIN_RSA_BYTES
 }
 
-/// Sends a request and reads the answer, up to a limit.
+/// Why a provider said nothing of a login.
+#[derive(Debug)]
+struct Away(String);
+
+impl fmt::Display for Away {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Away {}
+
+/// Sends a request and reads the answer, up to a limit. Fails with [`Away`] if another try may be answered.
 async fn ask<T: DeserializeOwned>(request: RequestBuilder) -> anyhow::Result<T> {
-    let mut response = request.header("accept", "application/json").send().await?;
+    let away = |error: reqwest::Error| Away(format!("{:#}", anyhow::Error::from(error)));
+    let mut response = request.header("accept", "application/json").send().await.map_err(away)?;
     let status = response.status();
     let mut answer = Vec::new();
-    while let Some(piece) = response.chunk().await? {
+    while let Some(piece) = response.chunk().await.map_err(away)? {
         ensure!(answer.len() + piece.len() <= MAX_ANSWER_BYTES, "the answer is too long");
         answer.extend(piece);
     }
     if !status.is_success() {
         let text: String = String::from_utf8_lossy(&answer).chars().take(200).collect();
-        bail!("the provider answered {status}: {text}");
+        let message = format!("the provider answered {status}: {text}");
+        ensure!(!status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS, Away(message));
+        bail!(message);
     }
     serde_json::from_slice(&answer).context("the answer is not as expected")
 }

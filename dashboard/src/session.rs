@@ -191,15 +191,21 @@ pub(crate) async fn return_from_provider(app: &App, request: &Request) -> Result
         Some(login) => match query.given("code") {
             None if login.link.is_some() => return Ok(done("/me", Done::IdentityRefused)),
             None => "The provider did not sign you in. Try again.",
-            Some(code) => match (openid::finish(app, &by, &login, code, now).await?, &login.link) {
-                (None, Some(_)) => return Ok(done("/me", Done::IdentityRefused)),
-                (None, None) => "The provider’s answer was not accepted. Sign in again.",
-                (Some(identity), Some(link)) => {
+            Some(code) => match (openid::finish(app, &by, &login, code, now).await, &login.link) {
+                // The page on which one signs in again says why.
+                (Err(problem), None) => {
+                    let error = PageError::of("openid", problem);
+                    return Ok(sign_in_page(app, request, &Fields::default(), Some(error)));
+                }
+                (Err(problem), Some(_)) => return Err(problem),
+                (Ok(None), Some(_)) => return Ok(done("/me", Done::IdentityRefused)),
+                (Ok(None), None) => "The provider’s answer was not accepted. Sign in again.",
+                (Ok(Some(identity)), Some(link)) => {
                     let mut response = link_identity(app, link, &identity, &by).await?;
                     keep_login(&mut response, app, request, "", 0);
                     return Ok(response);
                 }
-                (Some(identity), None) => match arrive(app, request, &login, &identity, &by).await? {
+                (Ok(Some(identity)), None) => match arrive(app, request, &login, &identity, &by).await? {
                     Some(response) => return Ok(response),
                     None if identity.email.is_none() => {
                         "The provider has not verified an e-mail address of yours, so that no invitation can be found."

@@ -51,6 +51,8 @@ struct State {
     key: Vec<u8>,
     published: Value,
     codes: HashMap<String, Value>,
+    /// Status with which it answers each exchange of a code, if it does not work.
+    failing: Option<Status>,
 }
 
 /// Generates a signing key, and the public key as the provider publishes it.
@@ -89,6 +91,9 @@ fn token(
     Form(form): Form<HashMap<String, String>>,
 ) -> (Status, Json<Value>) {
     let mut state = provider.state.lock().unwrap();
+    if let Some(status) = state.failing {
+        return (status, Json(json!({ "error": "temporarily_unavailable" })));
+    }
     let refuse = |error: &str| (Status::BAD_REQUEST, Json(json!({ "error": error })));
     let client = format!("Basic {}", BASE64_STANDARD.encode("fanfare:s3cret+%26+more"));
     if request.header("authorization") != Some(&client) {
@@ -128,7 +133,8 @@ impl Provider {
         let issuer = format!("http://{}", address.as_socket_addr().unwrap());
         let (key, published) = pair();
         let header = Header { kid: Some("one".to_owned()), ..Header::new(Algorithm::ES256) };
-        let state = State { claims: json!({}), header, key, published, codes: HashMap::new() };
+        let (claims, codes, failing) = (json!({}), HashMap::new(), None);
+        let state = State { claims, header, key, published, codes, failing };
         let provider = Self { issuer, state: Arc::new(Mutex::new(state)) };
         let routes = Route::new()
             .at("/.well-known/openid-configuration", get(discovery))
@@ -369,6 +375,27 @@ async fn nothing_but_the_providers_answer_to_this_browser_signs_in() {
     );
     assert!(browser.get(&back).await.text.contains("Join World"));
     assert_eq!(browser.get(&back).await.status, StatusCode::UNAUTHORIZED, "a second time");
+}
+
+/// It says nothing of the person, who is told to come again.
+#[tokio::test]
+async fn a_provider_that_is_away_refuses_nobody() {
+    let provider = Provider::start().await;
+    let world = provider.world().await;
+    invite(&world, "bob@example.com", "owner").await;
+    provider.is(json!({ "sub": "7", "email": "bob@example.com", "email_verified": true }));
+    for failing in [Status::SERVICE_UNAVAILABLE, Status::BAD_GATEWAY, Status::TOO_MANY_REQUESTS] {
+        provider.state.lock().unwrap().failing = Some(failing);
+        let (_, page) = sign_in(&world, &provider).await;
+        assert_eq!(page.status, StatusCode::SERVICE_UNAVAILABLE, "{failing}: {}", page.text);
+        assert!(page.text.contains("sign in again"), "{failing}: {}", page.text);
+    }
+    provider.state.lock().unwrap().failing = Some(Status::BAD_REQUEST);
+    let (_, page) = sign_in(&world, &provider).await;
+    assert_eq!(page.status, StatusCode::UNAUTHORIZED, "{}", page.text);
+    provider.state.lock().unwrap().failing = None;
+    let (_, page) = sign_in(&world, &provider).await;
+    assert!(page.text.contains("Join World"), "{}", page.text);
 }
 
 #[tokio::test]

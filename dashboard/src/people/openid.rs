@@ -140,7 +140,8 @@ impl Choice {
     }
 }
 
-/// Finishes a login. `None` if the provider returned no identity, or the login was finished before.
+/// Finishes a login. `None` if the provider returned no identity, or the login was finished before. A login that a provider
+/// did not answer is finished as well: its code counts once, and may have counted.
 pub(crate) async fn finish(
     app: &App,
     by: &Actor,
@@ -161,6 +162,13 @@ pub(crate) async fn finish(
         OpenIdResult::Refused { detail } => {
             warn!(%detail, "A login at the OpenID provider was refused");
             None
+        }
+        OpenIdResult::Away { detail } => {
+            warn!(%detail, "The OpenID provider did not finish a login");
+            return Err(Problem::new(
+                Code::Unavailable,
+                "the OpenID provider does not answer; sign in again in a moment",
+            ));
         }
     })
 }

@@ -65,6 +65,11 @@ pub enum OpenIdResult {
         /// The reason, for operators.
         detail: String,
     },
+    /// The provider did not answer, or not as one that works: who it is can be asked again.
+    Away {
+        /// The reason, for operators.
+        detail: String,
+    },
 }
 
 /// Activities that sign in people.
