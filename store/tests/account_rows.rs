@@ -311,7 +311,7 @@ async fn disconnecting_an_account_looks_up_a_live_posts_reply_in_doubt() {
     let ada = account(&db, owner, "x", "1", "ada").await;
     let post = create(&db, owner, draft_of(&[&ada])).await;
     let (key, first) = begin(&db, owner, &post, 0).await;
-    let first = self::begun(first);
+    let first = begun(first);
     publish(&db, key, 0, first.fence, "77").await;
     assert!(intend_at(&db, key.target, 1, first.fence).await);
     let (failure, hour) = (Failure::network("no answer", true), Duration::from_secs(3600));
@@ -330,7 +330,7 @@ async fn disconnecting_an_account_looks_up_a_live_posts_reply_in_doubt() {
         disconnect::grant_to_revoke(&db, parting.unwrap()).await.unwrap().expect("it has a grant").in_doubt
     };
     assert!(is_in_doubt().await);
-    let look = self::begun(publishing::begin(&db, key, Purpose::Publish).await.unwrap());
+    let look = begun(publishing::begin(&db, key, Purpose::Publish).await.unwrap());
     assert_eq!((look.barred, look.is_in_doubt()), (Some(Barred::Disconnected), true));
     assert!(is_in_doubt().await, "it is being looked up");
     publishing::capture(&db, key, 1, "78").await.unwrap();

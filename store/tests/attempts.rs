@@ -284,7 +284,7 @@ async fn two_end_tenants_do_not_take_one_post_at_once() {
             let post = create(&db, owner, NewPost { containers, ..draft_of(&[&account]) }).await;
             let (key, attempt) = begin(&db, owner, &post, 0).await;
             let (step, limit) = (json!({ "step": 1 }), Duration::from_secs(60));
-            let fence = self::begun(attempt).fence;
+            let fence = begun(attempt).fence;
             let begun = publishing::intend(&db, key.target, 0, fence, &step, limit).await.unwrap().unwrap();
             publishing::record_ambiguous(&db, key.target, 0, begun, ErrorCode::NetworkError).await.unwrap();
             (account.id, key)

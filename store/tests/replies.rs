@@ -319,7 +319,7 @@ async fn the_rest_of_a_thread_is_given_up_when_a_deletion_has_no_result() {
     publishing::settle(&db, key, &end, Some(attempt.fence), tests::now()).await.unwrap();
     let target = target_of(&db, owner, &parent).await;
     assert_eq!((target.status, target.next_attempt_at), (TargetStatus::Published, None));
-    assert_eq!(target.error_code, Some(ErrorCode::NetworkError));
+    assert_eq!(target.error_code, Some("network_error".to_owned()));
 
     let revived = publishing::revive(&db, unbounded(owner), parent.id, None, tests::now()).await.unwrap();
     assert_eq!(revived, publishing::Revived::Targets(vec![key.target]));
