@@ -42,9 +42,7 @@ impl Engine {
             BeginResult::Stale
             | BeginResult::Early(_)
             | BeginResult::Failed { .. }
-            | BeginResult::Held { .. } => {
-                return Ok(PollResult::Ready);
-            }
+            | BeginResult::Held { .. } => return Ok(PollResult::Ready),
             BeginResult::Ended(status) => return Ok(PollResult::Ended { status }),
         };
         let attempt = &run.attempt;

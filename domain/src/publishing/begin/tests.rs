@@ -237,6 +237,11 @@ fn times() -> Vec<Case> {
             none(),
             told(2),
         ),
+    ]
+}
+
+fn schedules() -> Vec<Case> {
+    vec![
         case("scheduled", |at| at.scheduled_at = Some(now() + MINUTE), none(), Decision::Early(MINUTE)),
         case(
             "scheduled, within the tolerance",
@@ -602,7 +607,8 @@ fn apps() -> Vec<Case> {
 }
 
 fn cases() -> Vec<Case> {
-    let tables = [ends(), times(), files(), bars(), places(), parents(), freezes(), rests(), apps()];
+    let tables =
+        [ends(), times(), schedules(), files(), bars(), places(), parents(), freezes(), rests(), apps()];
     tables.into_iter().flatten().collect()
 }
 
