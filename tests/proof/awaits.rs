@@ -6,6 +6,7 @@
 //! operator. Time is virtual: a wait moves the timestamps in the rows into the past.
 
 mod flows;
+mod meetings;
 mod operations;
 mod platform;
 mod results;

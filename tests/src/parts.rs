@@ -76,7 +76,7 @@ const fn part(name: &'static str, program: Program, share: Share, sections: &'st
 
 /// All parts.
 pub static PARTS: [Part; 12] = [
-    part("model", Program::Module, Share::Computes, &["1-model"]),
+    part("model", Program::Module, Share::Computes, &["1-model", "1b-model-waits"]),
     // Waits are moves of the timestamps in its own database.
     part("awaits", Program::Module, Share::Computes, &["2-awaits", "2b-twins", "2c-operations"]),
     // A held call ends after 18 s; what is not reached until then is repeated.
