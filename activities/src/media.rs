@@ -264,7 +264,7 @@ impl Media {
 
     /// Promotes a file, unless that was done. One worker at a time does it: a second one that came late would
     /// replace bytes that the first has inspected. If another worker holds the claim, waits until it finishes or
-    /// the claim expires.
+    /// the claim expires. So that it finishes, it goes on when nobody waits for it any more.
     async fn promote_file(
         &self,
         owner: Owner,
@@ -273,6 +273,7 @@ impl Media {
         size: u64,
     ) -> anyhow::Result<()> {
         let limit = PROMOTE_TIMEOUT + TimeDelta::seconds((size / COPY_RATE).cast_signed());
+        let mut is_moved = false;
         while !self.deps.engine.media.has(file).await? {
             let now = (self.deps.engine.now)();
             if store::media::claim_processing(
@@ -284,14 +285,20 @@ impl Media {
             )
             .await?
             {
-                let taking = self.deps.engine.media.promote(file);
-                let taken = tokio::time::timeout(limit.to_std()?, taking).await;
+                let (store, file, limit) = (self.deps.engine.media.clone(), file.clone(), limit.to_std()?);
+                let taking = async move { tokio::time::timeout(limit, store.promote(&file)).await };
+                let taken = tokio::spawn(taking).await.context("the file was not taken in")?;
                 taken.context("the store did not take the file in in time")??;
+                is_moved = true;
             } else if store::media::get(&self.deps.engine.db, unbounded(owner), row.id).await?.is_none() {
                 anyhow::bail!("the asset was deleted");
             } else {
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
+        }
+        if !is_moved {
+            // Who copied it may not have deleted the upload.
+            self.deps.engine.media.unstage(file).await?;
         }
         Ok(())
     }

@@ -552,7 +552,27 @@ impl FileStore {
     ///
     /// If the store fails.
     pub async fn promote(&self, asset: &StoredFile) -> object_store::Result<()> {
-        self.store.rename(&self.staged(asset), &self.promoted(asset)).await
+        let (staged, promoted) = (self.staged(asset), self.promoted(asset));
+        match self.access {
+            Access::Proxied { .. } => self.store.rename(&staged, &promoted).await,
+            // Nothing in a bucket is moved in one step.
+            Access::Presigned(_) => {
+                self.store.copy(&staged, &promoted).await?;
+                self.unstage(asset).await
+            }
+        }
+    }
+
+    /// Deletes what the upload of a promoted file may have left. Idempotent.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn unstage(&self, asset: &StoredFile) -> object_store::Result<()> {
+        match within(ANSWER_TIMEOUT, self.store.delete(&self.staged(asset))).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Inspects the promoted file, else the staged one.

@@ -28,6 +28,7 @@ use tests::{
     samples::{film, jpeg, painting, png},
 };
 use tests::{if_right, wait_until};
+use tokio::sync::Notify;
 use url::Url;
 
 /// A bucket called `media`. Cloning shares it.
@@ -40,6 +41,10 @@ struct Contents {
     /// Parts of unfinished uploads, by upload id and part number.
     parts: BTreeMap<(String, u32), Bytes>,
     uploads: usize,
+    /// Deletions that it refuses.
+    refused_deletions: usize,
+    /// Holds copies until it is notified.
+    gate: Option<Arc<Notify>>,
 }
 
 impl Bucket {
@@ -67,6 +72,10 @@ impl Bucket {
         let mut contents = self.0.lock().unwrap();
         let upload = query.get("uploadId").cloned();
         match (request.method().as_str(), upload) {
+            ("POST", None) if query.contains_key("delete") && contents.refused_deletions > 0 => {
+                contents.refused_deletions -= 1;
+                StatusCode::FORBIDDEN.into()
+            }
             ("POST", None) if query.contains_key("delete") => {
                 let body = String::from_utf8(body.to_vec()).unwrap();
                 let keys = body.split("<Key>").skip(1).map(|rest| rest.split("</Key>").next().unwrap());
@@ -171,6 +180,10 @@ impl Endpoint for Bucket {
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
         let body = request.take_body().into_bytes().await?;
+        let gate = request.header("x-amz-copy-source").and_then(|_| self.0.lock().unwrap().gate.clone());
+        if let Some(gate) = gate {
+            gate.notified().await;
+        }
         Ok(self.answer(&request, body))
     }
 }
@@ -274,6 +287,40 @@ async fn with_a_bucket_uploads_and_downloads_bypass_the_api() {
     }
     let emptied = async || if_right(bucket.keys().join(", "), String::is_empty);
     wait_until("the bucket to be empty", emptied).await;
+}
+
+#[tokio::test]
+async fn no_upload_is_left_beside_its_file_when_its_deletion_failed() {
+    let bucket = Bucket::default();
+    let (world, _) = world_of(&bucket).await;
+    let reported = world.upload(json!({ "filename": "a.jpg" }), jpeg(640, 640)).await;
+    bucket.0.lock().unwrap().refused_deletions = 1;
+    // The service may repeat by itself what failed.
+    let confirmed = async || match world.confirm(&reported).await {
+        (StatusCode::OK, medium) => Ok(medium),
+        (status, problem) => Err(format!("{status} {problem}")),
+    };
+    let medium = wait_until("the asset to be ready", confirmed).await;
+    assert_eq!(medium["status"], "ready", "{medium}");
+    assert_eq!(bucket.0.lock().unwrap().refused_deletions, 0, "a deletion was refused");
+    let staged: Vec<_> = bucket.keys().into_iter().filter(|key| key.contains("/staging/")).collect();
+    assert_eq!(staged, [] as [String; 0]);
+}
+
+/// The client that waited is gone; the copy goes on, and the next one finds its file.
+#[tokio::test]
+async fn a_confirmation_that_took_too_long_is_finished_for_the_next_one() {
+    let bucket = Bucket::default();
+    let (world, _) = world_of(&bucket).await;
+    let reported = world.upload(json!({ "filename": "a.jpg" }), jpeg(640, 640)).await;
+    let gate = Arc::new(Notify::new());
+    bucket.0.lock().unwrap().gate = Some(gate.clone());
+    let (status, problem) = world.confirm(&reported).await;
+    assert!(status.is_server_error(), "{status} {problem}");
+    bucket.0.lock().unwrap().gate = None;
+    gate.notify_waiters();
+    let (status, medium) = world.confirm(&reported).await;
+    assert_eq!((status, &medium["status"]), (StatusCode::OK, &json!("ready")), "{medium}");
 }
 
 #[tokio::test]
