@@ -1,4 +1,5 @@
-//! API keys that are limited to a tenant, a profile or some accounts. What they don't reach is in `isolation`.
+//! API keys that are limited to a tenant, a profile or some accounts. What they don't reach is in
+//! `tests/proof/isolation.rs`.
 
 use crate::{
     api::{self, fail},

@@ -50,7 +50,6 @@ mod files;
 mod horizon;
 mod hostile;
 mod imports;
-mod isolation;
 mod keeping;
 mod keys;
 mod lifecycle;

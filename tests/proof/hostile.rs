@@ -7,11 +7,11 @@
 //! Answers of platforms are changed in the behavior suite (`platforms/tests/mutations`), bodies of 1 MiB are sent
 //! in `tests/it/hostile.rs`.
 
-mod client;
-mod document;
+pub(crate) mod client;
+pub(crate) mod document;
 mod requests;
 mod secrets;
-mod tenants;
+pub(crate) mod tenants;
 mod tokens;
 
 use crate::PROGRAM;
@@ -24,7 +24,7 @@ fn world() -> WorldBuilder {
 
 /// Returns the seed of the run, which is printed and can be given. The short form has a fixed one: CI is to fail for
 /// a change, not for a draw.
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     let given = std::env::var("FANFARE_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = given.unwrap_or_else(|| if is_full() { rand::random() } else { 14 });
     println!("FANFARE_SEED={seed}");

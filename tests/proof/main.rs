@@ -16,6 +16,7 @@ mod crashes;
 mod deploys;
 mod faults;
 mod hostile;
+mod isolation;
 mod lifecycle;
 mod load;
 mod machine;

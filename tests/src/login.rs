@@ -1,10 +1,13 @@
 //! Logins, as people and their browsers do them: on a platform, and on the dashboard.
 
-use crate::{PATIENCE, World};
+use crate::{PATIENCE, World, now};
+use domain::PersonId;
 use reqwest::{Client, Method, Response, StatusCode, header, redirect::Policy};
 use serde_json::{Value, json};
 use std::{collections::HashMap, time::Instant};
+use store::people::{self, Acceptance, Invitee, audit::Actor, passkeys::NewPasskey};
 use url::Url;
+use uuid::Uuid;
 
 /// The client's redirect URI.
 pub const BACK: &str = "http://localhost:3000/done?from=fanfare";
@@ -112,4 +115,21 @@ pub async fn sign_in_at(base: &str, key: &str) -> String {
     assert_eq!(entered.status(), StatusCode::SEE_OTHER, "{entered:?}");
     let cookie = entered.headers()[header::SET_COOKIE].to_str().expect("text");
     cookie.split(';').next().expect("a cookie").to_owned()
+}
+
+/// Accepts an invitation as a new person, whose passkey can't sign in again, and returns the cookie of the session. `like`
+/// is the cookie of another session of the service.
+pub async fn join(world: &World, invite_url: &str, like: &str) -> String {
+    let token = invite_url.rsplit('/').next().expect("a token");
+    let passkey = NewPasskey {
+        credential_id: Uuid::new_v4().as_bytes().to_vec(),
+        static_state: Vec::new(),
+        dynamic_state: Vec::new(),
+        name: "Passkey".to_owned(),
+    };
+    let person = Invitee::New(PersonId(Uuid::now_v7()), passkey);
+    let accepted = people::accept(&world.db, token, person, "Somebody", &Actor::OPERATOR, now()).await;
+    let Ok(Acceptance::Joined(session)) = accepted else { panic!("{invite_url}: {accepted:?}") };
+    let (name, _) = like.split_once('=').expect("a cookie");
+    format!("{name}={session}")
 }

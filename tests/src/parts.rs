@@ -75,7 +75,7 @@ const fn part(name: &'static str, program: Program, share: Share, sections: &'st
 }
 
 /// All parts.
-pub static PARTS: [Part; 12] = [
+pub static PARTS: [Part; 13] = [
     part("model", Program::Module, Share::Computes, &["1-model", "1b-model-waits"]),
     // Waits are moves of the timestamps in its own database.
     part("awaits", Program::Module, Share::Computes, &["2-awaits", "2b-twins", "2c-operations"]),
@@ -86,6 +86,7 @@ pub static PARTS: [Part; 12] = [
     part("faults", Program::Module, Share::Waits, &["5-faults"]),
     part("deploys", Program::Module, Share::Waits, &["6-deploys"]),
     part("hostile", Program::Module, Share::Waits, &["7-hostile", "7b-hostile-tokens", "7c-hostile-secrets"]),
+    part("isolation", Program::Module, Share::Waits, &["7d-isolation", "7e-scopes"]),
     // Sandbox and adapters in one process, which wait for nothing.
     part("answers", Program::Behavior("changed_answers"), Share::Computes, &["7a-answers"]),
     // Memory is compared, but that of its own processes.

@@ -102,8 +102,9 @@ impl Tenant {
     /// Creates something in every collection. A live tenant publishes nothing.
     pub(crate) async fn populate(&mut self, world: &mut World, receiver: &Receiver) {
         let root = world.variable("FANFARE_SANDBOX_URL").parse().unwrap();
-        let token = world.variable("FANFARE_SANDBOX_TOKEN").to_owned();
-        let sandbox = Address::new(root, Some(token)).of(self.owner.org);
+        // A world of its own processes has a sandbox of its own.
+        let token = world.environment().iter().find(|(name, _)| name == "FANFARE_SANDBOX_TOKEN");
+        let sandbox = Address::new(root, token.map(|(_, token)| token.clone())).of(self.owner.org);
         let sandbox = sandbox.as_str().trim_end_matches('/').to_owned();
         let restored = (world.owner, world.key.clone(), world.sandbox_url.clone());
         (world.owner, world.key, world.sandbox_url) = (self.owner, self.key.clone(), sandbox);
