@@ -121,7 +121,8 @@ export class ClientTokensOperations {
    * `Authorization: Bearer`, also from another origin, to list platforms and the tenant's accounts, create
    * authorization URLs, connect a Bluesky account and finalize pending logins; anything else fails with 403. Logins
    * end at the token's `redirect_uri` and are finalized there with a token of the same tenant (as with
-   * `confirm`); without it they are `hosted`. Scope `accounts:write`.
+   * `confirm`); without it they are `hosted`. The calling key must have the token's scopes, `accounts:read` and
+   * `accounts:write`. Scope `accounts:write`.
    */
   create(body: schema.NewClientToken, options?: RequestOptions): Promise<schema.ClientToken> {
     return this.api.call({ method: "POST", path: "/client-tokens", body }, options);
@@ -288,8 +289,8 @@ export class PostsOperations {
    * List posts.
    *
    * Lists posts, newest first, without deleted ones. With `q`, a page looks through 1,000 posts that match the
-   * other filters: it may have fewer posts than `limit`, or none, while `next_cursor` leads to more. Scope
-   * `posts:read`.
+   * other filters, or fewer with long texts: it may have fewer posts than `limit`, or none, while `next_cursor`
+   * leads to more. Scope `posts:read`.
    */
   list(query?: Query<"listPosts">, options?: RequestOptions): PagePromise<schema.PostSummary> {
     return this.api.list({ method: "GET", path: "/posts", query }, options, "cursor");
@@ -457,8 +458,8 @@ export class ProfilesOperations {
   /**
    * List profiles.
    *
-   * Lists profiles, newest first. With a limited key, a page may have fewer profiles than `limit`, or none, while
-   * `next_cursor` leads to more. Scope `profiles:read`.
+   * Lists profiles, newest first. A page may have fewer profiles than `limit`, if their settings are large, or none,
+   * with a limited key, while `next_cursor` leads to more. Scope `profiles:read`.
    */
   list(query?: Query<"listProfiles">, options?: RequestOptions): PagePromise<schema.Profile> {
     return this.api.list({ method: "GET", path: "/profiles", query }, options, "cursor");

@@ -157,7 +157,8 @@ export interface paths {
          *     `Authorization: Bearer`, also from another origin, to list platforms and the tenant's accounts, create
          *     authorization URLs, connect a Bluesky account and finalize pending logins; anything else fails with 403. Logins
          *     end at the token's `redirect_uri` and are finalized there with a token of the same tenant (as with
-         *     `confirm`); without it they are `hosted`. Scope `accounts:write`.
+         *     `confirm`); without it they are `hosted`. The calling key must have the token's scopes, `accounts:read` and
+         *     `accounts:write`. Scope `accounts:write`.
          */
         post: operations["createClientToken"];
         delete?: never;
@@ -407,8 +408,8 @@ export interface paths {
         /**
          * List posts
          * @description Lists posts, newest first, without deleted ones. With `q`, a page looks through 1,000 posts that match the
-         *     other filters: it may have fewer posts than `limit`, or none, while `next_cursor` leads to more. Scope
-         *     `posts:read`.
+         *     other filters, or fewer with long texts: it may have fewer posts than `limit`, or none, while `next_cursor`
+         *     leads to more. Scope `posts:read`.
          */
         get: operations["listPosts"];
         put?: never;
@@ -667,8 +668,8 @@ export interface paths {
         };
         /**
          * List profiles
-         * @description Lists profiles, newest first. With a limited key, a page may have fewer profiles than `limit`, or none, while
-         *     `next_cursor` leads to more. Scope `profiles:read`.
+         * @description Lists profiles, newest first. A page may have fewer profiles than `limit`, if their settings are large, or none,
+         *     with a limited key, while `next_cursor` leads to more. Scope `profiles:read`.
          */
         get: operations["listProfiles"];
         put?: never;

@@ -194,7 +194,8 @@ class ClientTokensOperations:
         `Authorization: Bearer`, also from another origin, to list platforms and the tenant's accounts, create
         authorization URLs, connect a Bluesky account and finalize pending logins; anything else fails with 403. Logins
         end at the token's `redirect_uri` and are finalized there with a token of the same tenant (as with
-        `confirm`); without it they are `hosted`. Scope `accounts:write`.
+        `confirm`); without it they are `hosted`. The calling key must have the token's scopes, `accounts:read` and
+        `accounts:write`. Scope `accounts:write`.
         """
         return self._api.call("POST", "/client-tokens", timeout=timeout, body=body, model=models.ClientToken)
 
@@ -389,8 +390,8 @@ class PostsOperations:
         """List posts.
 
         Lists posts, newest first, without deleted ones. With `q`, a page looks through 1,000 posts that match the
-        other filters: it may have fewer posts than `limit`, or none, while `next_cursor` leads to more. Scope
-        `posts:read`.
+        other filters, or fewer with long texts: it may have fewer posts than `limit`, or none, while `next_cursor`
+        leads to more. Scope `posts:read`.
         """
         return self._api.list(
             "GET",
@@ -598,8 +599,8 @@ class ProfilesOperations:
     ) -> Page[models.Profile]:
         """List profiles.
 
-        Lists profiles, newest first. With a limited key, a page may have fewer profiles than `limit`, or none, while
-        `next_cursor` leads to more. Scope `profiles:read`.
+        Lists profiles, newest first. A page may have fewer profiles than `limit`, if their settings are large, or none,
+        with a limited key, while `next_cursor` leads to more. Scope `profiles:read`.
         """
         return self._api.list(
             "GET",
@@ -1353,7 +1354,8 @@ class AsyncClientTokensOperations:
         `Authorization: Bearer`, also from another origin, to list platforms and the tenant's accounts, create
         authorization URLs, connect a Bluesky account and finalize pending logins; anything else fails with 403. Logins
         end at the token's `redirect_uri` and are finalized there with a token of the same tenant (as with
-        `confirm`); without it they are `hosted`. Scope `accounts:write`.
+        `confirm`); without it they are `hosted`. The calling key must have the token's scopes, `accounts:read` and
+        `accounts:write`. Scope `accounts:write`.
         """
         return await self._api.call("POST", "/client-tokens", timeout=timeout, body=body, model=models.ClientToken)
 
@@ -1556,8 +1558,8 @@ class AsyncPostsOperations:
         """List posts.
 
         Lists posts, newest first, without deleted ones. With `q`, a page looks through 1,000 posts that match the
-        other filters: it may have fewer posts than `limit`, or none, while `next_cursor` leads to more. Scope
-        `posts:read`.
+        other filters, or fewer with long texts: it may have fewer posts than `limit`, or none, while `next_cursor`
+        leads to more. Scope `posts:read`.
         """
         return self._api.list(
             "GET",
@@ -1771,8 +1773,8 @@ class AsyncProfilesOperations:
     ) -> AsyncPaginator[models.Profile]:
         """List profiles.
 
-        Lists profiles, newest first. With a limited key, a page may have fewer profiles than `limit`, or none, while
-        `next_cursor` leads to more. Scope `profiles:read`.
+        Lists profiles, newest first. A page may have fewer profiles than `limit`, if their settings are large, or none,
+        with a limited key, while `next_cursor` leads to more. Scope `profiles:read`.
         """
         return self._api.list(
             "GET",
