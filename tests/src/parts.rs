@@ -75,7 +75,7 @@ const fn part(name: &'static str, program: Program, share: Share, sections: &'st
 }
 
 /// All parts.
-pub static PARTS: [Part; 13] = [
+pub static PARTS: [Part; 11] = [
     part("model", Program::Module, Share::Computes, &["1-model", "1b-model-waits"]),
     // Waits are moves of the timestamps in its own database.
     part("awaits", Program::Module, Share::Computes, &["2-awaits", "2b-twins", "2c-operations"]),
@@ -91,21 +91,6 @@ pub static PARTS: [Part; 13] = [
     part("answers", Program::Behavior("changed_answers"), Share::Computes, &["7a-answers"]),
     // Memory is compared, but that of its own processes.
     part("soak", Program::Module, Share::Waits, &["8-soak"]),
-    part(
-        "real",
-        Program::Module,
-        Share::Waits,
-        &[
-            "8b-real-1-pds",
-            "8b-real-2-bucket",
-            "8b-real-3-openid",
-            "8b-real-4-passkey",
-            "8b-real-5-receivers",
-            "8b-real-6-mcp",
-        ],
-    ),
-    // CPU time, memory and the latency of others are compared with limits.
-    part("cost", Program::Module, Share::Alone, &["9-cost", "9b-cost-files"]),
     // Its limits of time are several times what the tests take without a change.
     part("mutants", Program::Mutants, Share::Computes, &["9c-mutants"]),
 ];
