@@ -5,6 +5,10 @@ use std::time::Duration;
 
 /// Maximum number of publish attempts of a target.
 pub const ATTEMPTS: u32 = 10;
+/// Attempts beyond the budget, which only look up what the last one may have published.
+pub const EXTRA_LOOKUPS: u32 = 3;
+/// Attempts and looks in a row that may end without a result: as many as one that fails may have.
+pub const MAX_UNANSWERED: u32 = ATTEMPTS + EXTRA_LOOKUPS;
 /// Maximum number of attempts that may fail with a refused token.
 pub const TOKEN_ATTEMPTS: u32 = 3;
 /// Upper limit of the first backoff.

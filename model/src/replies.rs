@@ -9,9 +9,9 @@
 use crate::graph::{self, Broken, Cause, Explored, Kept, Next};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
-    PostStatus, TargetStatus,
+    TargetStatus,
     publishing::{
-        self, Found, NoParent, Parent, Publication, Purpose, Rules,
+        self, Found, NoParent, Parent, Publication, Rules,
         begin::{Answers, Decision, Snapshot},
     },
 };
@@ -174,32 +174,10 @@ impl Replies {
     fn begin_attempt(&self, state: &mut ReplyState) {
         let publications = [Publication { has_intent: state.intent.is_some(), is_live: state.id.is_some() }];
         let snapshot = Snapshot {
-            purpose: Purpose::Publish,
-            now: NOW,
             status: state.status,
-            post: PostStatus::Publishing,
-            version: 1,
-            started: 1,
-            scheduled_at: None,
-            next_attempt_at: None,
-            is_set_back: false,
-            unpublish_until: None,
-            attempts: 0,
-            free_attempts: 0,
-            is_continuation: false,
-            throttled_since: None,
-            error_code: None,
-            waiting: None,
-            publications: &publications,
-            is_stopped: false,
-            is_disconnected: false,
-            is_deleted: false,
             is_reply: true,
             parent: state.has_place.then_some(&*PARENT),
-            is_frozen: false,
-            knows_freeze: false,
-            rests_until: None,
-            is_app_held: false,
+            ..Snapshot::due(NOW, &publications)
         };
         let answers = Answers { awaits_file: Some(false), parent: Some(state.found()), ..Answers::default() };
         let Decision::Begin(start) = publishing::begin(Rules::PROTOCOL, &snapshot, &answers) else { return };

@@ -29,10 +29,6 @@ use tracing::{error, info, warn};
 
 /// Polling window of a platform whose documentation names none.
 const WINDOW: Duration = Duration::from_secs(30 * 60);
-/// Attempts beyond the budget, which only look up what the last one may have published.
-pub(crate) const EXTRA_LOOKUPS: u32 = 3;
-/// Attempts and looks in a row that may end without a result: as many as one that fails may have.
-const UNANSWERED: u32 = retry::ATTEMPTS + EXTRA_LOOKUPS;
 /// Pause before an attempt that lost its turn looks at the row again.
 pub(crate) const BUSY_RETRY: Duration = Duration::from_secs(5);
 /// Longest wait for the public address of a live post, which settles with or without it.
@@ -108,10 +104,10 @@ impl Run {
         self.attempt.begun_at + self.began.elapsed()
     }
 
-    /// Returns whether so many workers stopped at the target that it is likely what stops them: nothing more is done for
-    /// it but to end it.
-    pub(crate) fn is_lethal(&self) -> bool {
-        self.attempt.unanswered >= UNANSWERED
+    /// Returns true if so many workers stopped at the target that the target is the likely cause: nothing more is done for it
+    /// but to end it.
+    pub(crate) fn stops_its_workers(&self) -> bool {
+        self.attempt.unanswered >= retry::MAX_UNANSWERED
     }
 
     /// When the target began to wait without an attempt that got further.
@@ -150,7 +146,7 @@ impl Engine {
             let effect = Effect::from(attempt.is_in_doubt());
             return self.give_up(attempt, waited_in_vain(reason).with_effect(effect)).await;
         }
-        if run.is_lethal() {
+        if run.stops_its_workers() {
             let message = "each of the workers that took it up stopped before it had a result";
             let failure = Failure::network(message, attempt.is_in_doubt());
             return match attempt.barred.filter(|_| !attempt.is_in_doubt()) {
@@ -477,7 +473,7 @@ impl Engine {
             }
             Some(wait) => wait,
             // The budget is spent, but the last call may have gone through.
-            None if failure.is_ambiguous() && spent.attempts < retry::ATTEMPTS + EXTRA_LOOKUPS => {
+            None if failure.is_ambiguous() && spent.attempts < retry::MAX_UNANSWERED => {
                 let platform = (self.adapters)(&attempt.account.platform);
                 let mode = attempt.key.owner.mode;
                 let read_lag = platform.map_or(BUSY_RETRY, |platform| self.read_lag(platform, mode));

@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
     ErrorCode, Failure, Mode, Then, Wait, WaitReason,
     publish::{PollResult, PublishResult, SettleResult},
-    publishing::CALL_MARGIN,
+    publishing::{CALL_MARGIN, wait::CLAIM_MARGIN},
 };
 use platforms::{Adapter, Checkpoint, Checkpoints, Idempotency, Located, Prepared, PublishRequest, Session};
 use std::time::Duration;
@@ -21,8 +21,6 @@ use tracing::warn;
 const POLL_RETRY: Duration = Duration::from_secs(15);
 /// How long the open call of a stopped target is looked up before the target ends as ambiguous.
 const STOP_LOOKUP_LIMIT: Duration = Duration::from_secs(10 * 60);
-/// How much longer than another target's polling window a target waits for it to claim what both have found.
-const CLAIM_MARGIN: Duration = Duration::from_secs(30 * 60);
 /// How much later than the end of the read lag a look-up decides at the latest.
 const READS_MARGIN: Duration = Duration::from_secs(60);
 /// Least read lag under a time scale. The sandbox's lists lag by a second of real time, unless its settings say
@@ -46,7 +44,7 @@ impl Engine {
             BeginResult::Ended(status) => return Ok(PollResult::Ended { status }),
         };
         let attempt = &run.attempt;
-        if attempt.place == Place::Nowhere || attempt.waited_in_vain.is_some() || run.is_lethal() {
+        if attempt.place == Place::Nowhere || attempt.waited_in_vain.is_some() || run.stops_its_workers() {
             // The next attempt ends the target.
             return Ok(PollResult::Ready);
         }
@@ -241,7 +239,7 @@ impl Engine {
             | BeginResult::Held { .. } => return Ok(None),
         };
         let attempt = &run.attempt;
-        if attempt.place == Place::Nowhere || run.is_lethal() {
+        if attempt.place == Place::Nowhere || run.stops_its_workers() {
             return Ok(None);
         }
         let account = match self.open_session(attempt).await {

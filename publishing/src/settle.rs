@@ -1,7 +1,7 @@
 //! Settling a target outside an attempt: its attempts gave no answer, its grant is lost, or an operator stopped
 //! its workflow.
 
-use crate::{Engine, attempt::EXTRA_LOOKUPS};
+use crate::Engine;
 use domain::{
     ErrorCode, ErrorSource, Failure, MAY_BE_LIVE, TargetStatus,
     publish::{SettleReason, SettleResult},
@@ -57,9 +57,7 @@ impl Engine {
             SettleReason::Unanswered { .. } if state.spent < retry::ATTEMPTS => {
                 return Ok(again(state.spent));
             }
-            SettleReason::Unanswered { .. }
-                if state.in_doubt && state.spent < retry::ATTEMPTS + EXTRA_LOOKUPS =>
-            {
+            SettleReason::Unanswered { .. } if state.in_doubt && state.spent < retry::MAX_UNANSWERED => {
                 return Ok(again(1));
             }
             SettleReason::Unanswered { message } => (

@@ -83,6 +83,40 @@ pub struct Snapshot<'a> {
     pub is_app_held: bool,
 }
 
+impl<'a> Snapshot<'a> {
+    /// Returns a target of a queued post that is due, was never attempted and that nothing holds.
+    pub const fn due(now: DateTime<Utc>, publications: &'a [Publication]) -> Self {
+        Self {
+            purpose: Purpose::Publish,
+            now,
+            status: TargetStatus::Queued,
+            post: PostStatus::Publishing,
+            version: 1,
+            started: 1,
+            scheduled_at: None,
+            next_attempt_at: None,
+            is_set_back: false,
+            unpublish_until: None,
+            attempts: 0,
+            free_attempts: 0,
+            is_continuation: false,
+            throttled_since: None,
+            error_code: None,
+            waiting: None,
+            publications,
+            is_stopped: false,
+            is_disconnected: false,
+            is_deleted: false,
+            is_reply: false,
+            parent: None,
+            is_frozen: false,
+            knows_freeze: false,
+            rests_until: None,
+            is_app_held: false,
+        }
+    }
+}
+
 /// Something that a decision depends on and that the snapshot does not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {

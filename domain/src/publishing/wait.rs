@@ -51,6 +51,8 @@ pub const APP_LIMIT: Duration = DAY.saturating_mul(32);
 pub const FAULT_LIMIT: Duration = DAY.saturating_mul(3);
 /// Longest time for which workers hand a target over without an attempt that gets further.
 pub const HANDOVER_LIMIT: Duration = DAY;
+/// Time beyond another target's polling window for which a target waits for that one to claim a post that both have found.
+pub const CLAIM_MARGIN: Duration = Duration::from_secs(30 * 60);
 
 impl WaitReason {
     /// Returns true for a wait before an attempt: it is over when one begins. Others are over when an attempt gets

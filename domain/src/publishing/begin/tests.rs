@@ -27,34 +27,7 @@ fn now() -> DateTime<Utc> {
 
 /// Returns a target that is due, with a change.
 fn due(change: impl FnOnce(&mut Snapshot<'static>)) -> Snapshot<'static> {
-    let mut at = Snapshot {
-        purpose: Purpose::Publish,
-        now: now(),
-        status: TargetStatus::Queued,
-        post: PostStatus::Publishing,
-        version: 1,
-        started: 1,
-        scheduled_at: None,
-        next_attempt_at: None,
-        is_set_back: false,
-        unpublish_until: None,
-        attempts: 0,
-        free_attempts: 0,
-        is_continuation: false,
-        throttled_since: None,
-        error_code: None,
-        waiting: None,
-        publications: &[IDLE, IDLE],
-        is_stopped: false,
-        is_disconnected: false,
-        is_deleted: false,
-        is_reply: false,
-        parent: None,
-        is_frozen: false,
-        knows_freeze: false,
-        rests_until: None,
-        is_app_held: false,
-    };
+    let mut at = Snapshot::due(now(), &[IDLE, IDLE]);
     change(&mut at);
     at
 }
