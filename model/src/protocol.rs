@@ -48,8 +48,8 @@ pub struct Protocol {
     pub operators: bool,
     /// True if users disconnect the account and connect it again for the same end tenant, once.
     pub reconnects: bool,
-    /// True if users delete the live posts of the target from their platform, once.
-    pub withdraws: bool,
+    /// Deletions of the live posts of the target from their platform, at most.
+    pub withdrawals: u8,
     /// A rule that is left out, to show that an invariant depends on it.
     pub flaw: Option<Flaw>,
     /// Rules of the decisions that the product makes.
@@ -91,6 +91,8 @@ pub enum Flaw {
     IntendsStopped,
     /// The deletion of live posts from their platform begins without fencing off an attempt.
     WithdrawsWithoutFence,
+    /// A refused deletion releases the target although another deletion has no result.
+    ReleasesAnother,
 }
 
 /// A statement that holds in every state.
@@ -221,7 +223,11 @@ pub struct State {
     was_revived: bool,
     was_frozen: bool,
     was_connected: bool,
-    was_withdrawn: bool,
+    withdrawals: u8,
+    /// Deletions whose platform is being asked.
+    deleting: u8,
+    /// True once a deletion without a result may have deleted posts, until a user asks for what is missing.
+    may_be_gone: bool,
     /// True once an attempt has begun that had nothing to do but to publish what was frozen.
     was_freeze_ignored: bool,
 }
@@ -262,7 +268,7 @@ impl Protocol {
             revives: false,
             operators: false,
             reconnects: false,
-            withdraws: false,
+            withdrawals: 0,
             flaw: None,
             rules: Rules::PROTOCOL,
         }
@@ -312,16 +318,20 @@ impl Protocol {
     }
 
     /// Appends the steps of a deletion from the platform.
-    fn withdraw_actions(state: &State, actions: &mut Vec<Action>) {
+    fn withdraw_actions(&self, state: &State, actions: &mut Vec<Action>) {
         let row = &state.row;
-        if row.is_withdrawn {
+        if state.deleting > 0 {
             actions.push(Transition::ReleaseWithdrawn.into());
             actions.push(Transition::RecordUnpublished.into());
+            actions.push(Event::LoseDeletion.into());
+        }
+        if row.is_withdrawn {
             actions.push(Event::PassLease.into());
         }
         let may_arrive = state.calls().any(|call| call.age < Age::Over);
         let is_in_doubt = row.is_in_doubt() && (row.is_due || may_arrive);
-        if row.status == Status::Published && !state.was_withdrawn && !is_in_doubt {
+        let may_withdraw = state.withdrawals < self.withdrawals && !row.is_unpublished && !is_in_doubt;
+        if row.status == Status::Published && may_withdraw {
             actions.push(Transition::Withdraw.into());
         }
     }
@@ -404,7 +414,7 @@ impl Protocol {
         state.calls[free] = Some(Call {
             position: attempt.position,
             version: attempt.texts[attempt.position],
-            is_forbidden: row.is_held(),
+            is_forbidden: row.is_held() || state.deleting > 0 || state.may_be_gone,
             is_sent: false,
             is_sent_late: false,
             is_live: false,
@@ -592,13 +602,23 @@ impl Protocol {
                 (state.row.is_disconnected, state.was_connected) = (false, true);
             }
             Transition::Withdraw => {
-                (state.row.is_withdrawn, state.was_withdrawn) = (true, true);
-                state.row.fence += u8::from(!self.has(Flaw::WithdrawsWithoutFence));
-            }
-            Transition::ReleaseWithdrawn => state.row.is_withdrawn = false,
-            Transition::RecordUnpublished => {
+                (state.withdrawals, state.deleting) = (state.withdrawals + 1, state.deleting + 1);
                 let row = &mut state.row;
-                (row.is_withdrawn, row.may_be_unpublished, row.is_unpublished) = (false, false, true);
+                (row.open_deletions, row.is_withdrawn) = (row.open_deletions + 1, true);
+                row.fence += u8::from(!self.has(Flaw::WithdrawsWithoutFence));
+            }
+            Transition::ReleaseWithdrawn => {
+                state.deleting -= 1;
+                if self.has(Flaw::ReleasesAnother) {
+                    state.row.open_deletions = 1;
+                }
+                state.row.end_deletion();
+            }
+            Transition::RecordUnpublished => {
+                // Others delete nothing any more.
+                state.deleting = 0;
+                let row = &mut state.row;
+                (row.open_deletions, row.is_withdrawn, row.is_unpublished) = (0, false, true);
                 if row.is_due {
                     row.lose_reply();
                 }
@@ -620,6 +640,9 @@ impl Protocol {
                 }
                 (row.has_failed, row.is_stopped) = (false, false);
                 row.fence += 1;
+                if !row.is_withdrawn {
+                    (row.open_deletions, state.may_be_gone) = (0, false);
+                }
                 if self.has(Flaw::RevivesWithoutIntent) {
                     row.publications.iter_mut().for_each(|publication| publication.intent = None);
                 }
@@ -676,7 +699,12 @@ impl Protocol {
                     }
                 }
             }
-            Event::PassLease => (state.row.is_withdrawn, state.row.may_be_unpublished) = (false, true),
+            Event::LoseDeletion => (state.deleting, state.may_be_gone) = (state.deleting - 1, true),
+            // The calls have ended before.
+            Event::PassLease => {
+                state.may_be_gone |= state.deleting > 0;
+                (state.row.is_withdrawn, state.deleting) = (false, 0);
+            }
             Event::EmptyTemporal => state.has_workflow = false,
             Event::Backup => state.backup = Some(state.row),
         }
@@ -700,7 +728,9 @@ impl Model for Protocol {
             was_revived: false,
             was_frozen: false,
             was_connected: false,
-            was_withdrawn: false,
+            withdrawals: 0,
+            deleting: 0,
+            may_be_gone: false,
             was_freeze_ignored: false,
         };
         vec![state(true), state(false)]
@@ -750,9 +780,7 @@ impl Model for Protocol {
             let step = if row.is_disconnected { Transition::Connect } else { Transition::Disconnect };
             actions.push(step.into());
         }
-        if self.withdraws {
-            Self::withdraw_actions(state, actions);
-        }
+        self.withdraw_actions(state, actions);
         if self.operators {
             if !state.was_frozen {
                 actions.push(Transition::Freeze.into());

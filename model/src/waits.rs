@@ -258,6 +258,8 @@ pub(crate) struct WaitState {
     is_unpublished: bool,
     /// End of the hold of a target whose posts are being deleted from the platform.
     lease: Option<i16>,
+    /// Deletions without a result.
+    open_deletions: u8,
     rests_until: Option<i16>,
     /// When the hold of the app ends, and whether the target is the one that looks.
     app: Option<(i16, bool)>,
@@ -390,22 +392,16 @@ impl Waits {
         };
         Snapshot {
             purpose,
-            now: NOW,
             status: state.status,
             post: if state.has_begun { PostStatus::Publishing } else { PostStatus::Queued },
-            version: 1,
-            started: 1,
             scheduled_at: at(state.scheduled.filter(|_| !ignores_time)),
             next_attempt_at: at(state.next_attempt.filter(|_| !ignores_time)),
-            is_set_back: false,
             unpublish_until: at(state.lease.filter(|_| !self.has(WaitFlaw::IgnoresLease))),
             attempts: i32::from(state.spent),
-            free_attempts: 0,
             is_continuation: state.is_continuation,
             throttled_since: at(state.throttled_since),
             error_code: code,
             waiting: state.waiting.map(|waiting| self.noted(waiting)),
-            publications,
             is_stopped: state.is_stopped,
             is_disconnected: state.is_disconnected,
             is_deleted: state.is_deleted,
@@ -415,6 +411,7 @@ impl Waits {
             knows_freeze: state.awaits_release,
             rests_until: at(state.rests_until),
             is_app_held: state.app.is_some(),
+            ..Snapshot::due(NOW, publications)
         }
     }
 
@@ -652,6 +649,7 @@ impl Kept for Waits {
             is_disconnected: false,
             is_unpublished: false,
             lease: None,
+            open_deletions: 0,
             rests_until: None,
             app: None,
             file: if self.has_file { File::Awaited } else { File::Ready },
@@ -730,11 +728,17 @@ impl Waits {
         if matches!(state.above, Above::Open(_) | Above::Lost | Above::Held) {
             step("ParentGone", &|after| after.above = Above::Gone);
         }
+        if state.lease.is_some_and(|until| until > 0) {
+            step("ReleaseWithdrawn", &|after| {
+                after.open_deletions -= 1;
+                after.lease = after.lease.filter(|_| after.open_deletions > 0);
+            });
+        }
         if state.lease.is_some() {
             let is_due = state.next_attempt.is_some();
-            step("ReleaseWithdrawn", &|after| after.lease = None);
             step("RecordUnpublished", &|after| {
                 (after.is_unpublished, after.lease, after.next_attempt) = (true, None, None);
+                after.open_deletions = 0;
                 (after.waiting, after.processing_since, after.is_continuation) = (None, None, false);
                 after.has_error &= !is_due;
                 after.awaits_release = false;

@@ -86,8 +86,7 @@ pub async fn edit_live(
             "Target {target} was not edited: {failure}"
         );
         // What did not answer may still take effect.
-        let is_in_doubt = matches!(failure.code, ErrorCode::Upstream(_) | ErrorCode::NetworkError);
-        record(&edits[..count], is_in_doubt).await?;
+        record(&edits[..count], failure.code.leaves_doubt()).await?;
         return Ok(EditOutcome::Failed { failure });
     }
     if !record(edits, false).await? {
@@ -111,8 +110,8 @@ pub async fn unpublish(
     limit: Duration,
 ) -> anyhow::Result<UnpublishResult> {
     let LiveTarget { owner, account, post, target, .. } = *live;
-    let (platform_ids, fence) = match withdraw(&engine.db, owner, post, target).await? {
-        Withdrawn::Live { platform_ids, fence } => (platform_ids, fence),
+    let (platform_ids, until) = match withdraw(&engine.db, owner, post, target).await? {
+        Withdrawn::Live { platform_ids, until } => (platform_ids, until),
         Withdrawn::Unpublished => return Ok(UnpublishResult::Unpublished),
         Withdrawn::NotLive(status) => return Ok(UnpublishResult::NotLive { status }),
         Withdrawn::InDoubt => return Ok(UnpublishResult::InDoubt),
@@ -142,17 +141,19 @@ pub async fn unpublish(
             Ok(())
         })
     })
-    .await?;
+    .await;
+    let is_done = outcome.as_ref().is_ok_and(|outcome| outcome.answer.is_ok());
+    // A fault of ours before the platform was asked deletes nothing either.
+    if !is_done && !is_unknown.load(Ordering::Relaxed) {
+        let is_torn = deleted.load(Ordering::Relaxed) > 0;
+        release_withdrawn(&engine.db, owner, post, target, until, is_torn, (engine.now)()).await?;
+    }
     let platform = &live.platform;
-    if let Err(failure) = outcome.answer {
+    if let Err(failure) = outcome?.answer {
         info!(
             target.id = %target, org.id = %owner.org, platform, error.code = %failure.code,
             "Target {target} was not unpublished: {failure}"
         );
-        if !is_unknown.load(Ordering::Relaxed) {
-            let is_torn = deleted.load(Ordering::Relaxed) > 0;
-            release_withdrawn(&engine.db, owner, post, target, fence, is_torn, (engine.now)()).await?;
-        }
         return Ok(UnpublishResult::Failed { failure });
     }
     record_unpublished(&engine.db, owner, post, target, (engine.now)()).await?;

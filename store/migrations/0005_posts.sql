@@ -175,6 +175,8 @@ create table targets (
   -- Until when a target is held because its posts are being deleted from their platform: meanwhile nothing is published
   -- for it or below it. A time that is over tells of a deletion without a result. Null while nobody deletes them.
   unpublish_until timestamptz,
+  -- Deletions from the platform that began and have no result. Only when none is left, the posts are known to be live.
+  open_deletions integer not null default 0,
   -- In which of the post's rounds the target is.
   round integer not null default 0,
   -- Parts of a live target that are not published and not awaited any more, each with its reason: see domain::Missing.
@@ -183,6 +185,7 @@ create table targets (
   -- Round of retries in which the missing parts of a live target are published; null once its end was told.
   resumed_round integer,
   constraint targets_account_key unique (post_id, account_id),
+  constraint targets_deletions_check check ((unpublish_until is null) = (open_deletions = 0)),
   -- A target that ended without being published says why.
   constraint targets_end_has_reason check (status not in ('dead', 'canceled') or error_message is not null)
 -- Dead rows cost every reader; the default waits until a fifth of the table is dead, which is millions of rows. There is no

@@ -171,16 +171,16 @@ async fn target_of(db: &Pool, owner: Owner, post: &Post) -> posts::Target {
     posts::get(db, unbounded(owner), post.id).await.unwrap().unwrap().targets.remove(0)
 }
 
-async fn hold(db: &Pool, key: TargetKey) -> i32 {
+async fn hold(db: &Pool, key: TargetKey) -> DateTime<Utc> {
     match publishing::withdraw(db, key.owner, key.post, key.target).await.unwrap() {
-        Withdrawn::Live { fence, .. } => fence,
+        Withdrawn::Live { until, .. } => until,
         refused => panic!("it is live: {refused:?}"),
     }
 }
 
-async fn release(db: &Pool, key: TargetKey, fence: i32, is_torn: bool) {
+async fn release(db: &Pool, key: TargetKey, until: DateTime<Utc>, is_torn: bool) {
     let TargetKey { owner, post, target, .. } = key;
-    publishing::release_withdrawn(db, owner, post, target, fence, is_torn, at(31)).await.unwrap();
+    publishing::release_withdrawn(db, owner, post, target, until, is_torn, at(31)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -285,9 +285,9 @@ async fn the_rest_of_a_thread_is_given_up_when_its_posts_or_a_part_of_them_are_d
         let (parent, key, _) = live(&db, owner, &ada).await;
         let waiting = create(&db, owner, reply_to(&parent, &[&ada])).await;
         messages(&db).await;
-        let fence = hold(&db, key).await;
+        let until = hold(&db, key).await;
         if is_torn {
-            release(&db, key, fence, true).await;
+            release(&db, key, until, true).await;
         } else {
             publishing::record_unpublished(&db, owner, parent.id, key.target, at(31)).await.unwrap();
         }
@@ -331,6 +331,41 @@ async fn the_rest_of_a_thread_is_given_up_when_a_deletion_has_no_result() {
     publishing::revive(&db, unbounded(owner), parent.id, None, tests::now()).await.unwrap();
     let early = publishing::begin(&db, key, Purpose::Publish).await.unwrap();
     assert!(matches!(early, BeginResult::Early(_)), "{early:?}");
+}
+
+/// A refusal tells nothing about a deletion that was not answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_deletion_does_not_undo_the_doubt_of_an_earlier_one() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let (parent, key, _) = live(&db, owner, &ada).await;
+    let lease =
+        "update targets set unpublish_until = now() - interval '1 second' where unpublish_until is not null";
+    let barred = async || begun(publishing::begin(&db, key, Purpose::Publish).await.unwrap()).barred;
+    // Its worker stops.
+    hold(&db, key).await;
+    let refused = hold(&db, key).await;
+    release(&db, key, refused, false).await;
+    let early = publishing::begin(&db, key, Purpose::Publish).await.unwrap();
+    assert!(matches!(early, BeginResult::Early(_)), "the first one may be under way: {early:?}");
+    tests::sql(&db, lease).await;
+    assert_eq!(barred().await, Some(Barred::MayBeUnpublished));
+    // The same when it begins later.
+    let refused = hold(&db, key).await;
+    release(&db, key, refused, false).await;
+    tests::sql(&db, lease).await;
+    assert_eq!(barred().await, Some(Barred::MayBeUnpublished));
+    let failure = Failure::network("its posts may have been deleted", false);
+    let end = End::Dead { source: failure.code.source(), failure };
+    publishing::settle(&db, key, &end, None, tests::now()).await.unwrap();
+    publishing::revive(&db, unbounded(owner), parent.id, None, tests::now()).await.unwrap();
+    assert_eq!(barred().await, None, "its user takes the posts for live");
+    // A result that is late says nothing: the next attempt may have begun.
+    hold(&db, key).await;
+    tests::sql(&db, lease).await;
+    release(&db, key, tests::now() - TimeDelta::seconds(1), false).await;
+    assert_eq!(barred().await, Some(Barred::MayBeUnpublished));
 }
 
 #[tokio::test(flavor = "multi_thread")]

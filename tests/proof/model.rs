@@ -136,7 +136,11 @@ fn every_interleaving_keeps_every_invariant() {
         ("users retry what is dead or missing", Protocol { revives: true, ..of(crashes) }),
         ("users edit, delete and disconnect", Protocol { users: true, ..of(users) }),
         ("users disconnect and connect again", Protocol { reconnects: true, revives: true, ..of(users) }),
-        ("users delete what is live", Protocol { withdraws: true, ..of(crashes) }),
+        ("users delete what is live", Protocol { withdrawals: 2, ..of(crashes) }),
+        (
+            "users delete what is live, and retry what is missing",
+            Protocol { withdrawals: 2, revives: true, ..of(users) },
+        ),
         ("operators freeze, release and stop", Protocol { operators: true, revives: true, ..of(users) }),
         ("Postgres is restored from a backup", Protocol { restores: true, ..of(backups) }),
     ] {
@@ -243,7 +247,10 @@ fn no_rule_can_be_left_out() {
                 (Protocol { operators: true, ..protocol }, Invariant::HeldPublishesNothing)
             }
             Flaw::WithdrawsWithoutFence => {
-                (Protocol { withdraws: true, ..protocol }, Invariant::HeldPublishesNothing)
+                (Protocol { withdrawals: 1, ..protocol }, Invariant::HeldPublishesNothing)
+            }
+            Flaw::ReleasesAnother => {
+                (Protocol { withdrawals: 2, ..protocol }, Invariant::HeldPublishesNothing)
             }
             Flaw::ForgetsReply => (Protocol { empties: true, ..protocol }, Invariant::OpenHasNextStep),
         };

@@ -69,7 +69,7 @@ pub enum Transition {
     Connect,
     /// The deletion of live posts from their platform begins: the target is held meanwhile.
     Withdraw,
-    /// They could not be deleted.
+    /// They could not be deleted: the target is released unless another deletion has no result.
     ReleaseWithdrawn,
     /// They were deleted, and what was to follow is given up.
     RecordUnpublished,
@@ -90,6 +90,8 @@ pub enum Event {
     Show(u8),
     /// Time passes for a call.
     Pass(u8),
+    /// A deletion's worker stops, or its platform does not answer.
+    LoseDeletion,
     /// The hold of a target ends whose posts were to be deleted.
     PassLease,
     /// Temporal loses its data.

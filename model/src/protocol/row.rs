@@ -4,7 +4,7 @@ use super::{CONTAINERS, LEASE, NOW};
 use domain::{
     PostStatus, TargetStatus,
     publishing::{
-        self, Purpose, begin,
+        self, begin,
         settle::{self, EndKind},
     },
 };
@@ -56,11 +56,11 @@ pub(super) struct Row {
     pub(super) is_stopped: bool,
     /// True for a published target whose reply was given up.
     pub(super) is_incomplete: bool,
-    /// True while the posts of a live target are being deleted from the platform.
+    /// Deletions of the posts of a live target from the platform that began and have no result.
+    pub(super) open_deletions: u8,
+    /// True while the latest of them may still be under way.
     pub(super) is_withdrawn: bool,
-    /// True once that has not told its result in time.
-    pub(super) may_be_unpublished: bool,
-    /// True once they were.
+    /// True once the posts were deleted.
     pub(super) is_unpublished: bool,
     pub(super) publications: [Publication; CONTAINERS],
 }
@@ -80,8 +80,8 @@ impl Row {
             is_frozen: false,
             is_stopped: false,
             is_incomplete: false,
+            open_deletions: 0,
             is_withdrawn: false,
-            may_be_unpublished: false,
             is_unpublished: false,
             publications: Default::default(),
         }
@@ -133,35 +133,21 @@ impl Row {
         states: &'a [publishing::Publication],
     ) -> begin::Snapshot<'a> {
         begin::Snapshot {
-            purpose: Purpose::Publish,
-            now: NOW,
             status: self.target_status(),
             post: self.post_status(),
             version: self.version.into(),
             started: started.into(),
-            scheduled_at: None,
             next_attempt_at: self.is_due.then_some(NOW),
-            is_set_back: false,
-            unpublish_until: match (self.is_withdrawn, self.may_be_unpublished) {
-                (true, _) => Some(NOW + LEASE),
-                (false, may_be_unpublished) => may_be_unpublished.then_some(NOW - LEASE),
-            },
-            attempts: 0,
-            free_attempts: 0,
-            is_continuation: false,
-            throttled_since: None,
-            error_code: None,
-            waiting: None,
-            publications: states,
+            unpublish_until: (self.open_deletions > 0).then_some(if self.is_withdrawn {
+                NOW + LEASE
+            } else {
+                NOW - LEASE
+            }),
             is_stopped: self.is_stopped,
             is_disconnected: self.is_disconnected,
             is_deleted: self.is_deleted,
-            is_reply: false,
-            parent: None,
             is_frozen: self.is_frozen,
-            knows_freeze: false,
-            rests_until: None,
-            is_app_held: false,
+            ..begin::Snapshot::due(NOW, states)
         }
     }
 
@@ -189,16 +175,15 @@ impl Row {
 
     /// Returns whether attempts only look up what was begun.
     pub(super) fn is_barred(&self) -> bool {
-        self.is_deleted || self.is_disconnected || self.is_stopped || self.may_be_unpublished
+        self.is_deleted
+            || self.is_disconnected
+            || self.is_stopped
+            || self.open_deletions > 0 && !self.is_withdrawn
     }
 
     /// Returns whether no publishing call may begin, by an operator's order or because of a deletion.
     pub(super) fn is_held(&self) -> bool {
-        self.is_frozen
-            || self.is_stopped
-            || self.is_withdrawn
-            || self.may_be_unpublished
-            || self.is_unpublished
+        self.is_frozen || self.is_stopped || self.open_deletions > 0 || self.is_unpublished
     }
 
     pub(super) fn is_in_doubt(&self) -> bool {
@@ -214,10 +199,16 @@ impl Row {
         self.status == Status::Open || self.status == Status::Published && self.is_due
     }
 
+    /// Records the end of a deletion that deleted nothing.
+    pub(super) fn end_deletion(&mut self) {
+        self.open_deletions -= 1;
+        self.is_withdrawn &= self.open_deletions > 0;
+    }
+
     /// Gives up the reply of a live target.
     pub(super) fn lose_reply(&mut self) {
         self.is_incomplete = !self.is_complete();
-        (self.is_due, self.may_be_unpublished) = (false, false);
+        self.is_due = false;
         self.fence += 1;
     }
 

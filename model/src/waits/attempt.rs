@@ -10,19 +10,13 @@ use domain::{
         self, Barred, BarredEnd, Place, Purpose,
         begin::Start,
         settle::{self, EndKind, Snapshot},
-        wait::{APP_LIMIT, FAULT_LIMIT, HANDOVER_LIMIT},
+        wait::{APP_LIMIT, CLAIM_MARGIN, FAULT_LIMIT, HANDOVER_LIMIT},
     },
     retry::{self, Spent},
 };
 
-/// Attempts beyond the budget, which only look up what the last one may have published.
-const EXTRA_LOOKUPS: u32 = 3;
-/// Attempts and looks in a row that may stop without a result.
-const UNANSWERED: u32 = retry::ATTEMPTS + EXTRA_LOOKUPS;
 /// Longest time for which reads may not show what a call has published.
 const READS_LIMIT: TimeDelta = TimeDelta::minutes(10);
-/// How much longer than a polling window a target waits for another one to claim what both have found.
-const CLAIM_MARGIN: TimeDelta = TimeDelta::minutes(30);
 
 /// Fence of every attempt: they follow one another.
 const FENCE: i32 = 1;
@@ -75,7 +69,7 @@ impl Waits {
             return;
         };
         let run = Run::of(before, state, &start);
-        if !self.is_lethal(&run) {
+        if !self.stops_its_workers(&run) {
             self.crash(run, Turn::Attempt, next);
         }
         if let Some(barred) = start.barred
@@ -89,7 +83,7 @@ impl Waits {
             self.give_up(run, run.was_in_doubt && !hides, next);
             return;
         }
-        if self.is_lethal(&run) {
+        if self.stops_its_workers(&run) {
             match start.barred.filter(|_| !run.was_in_doubt) {
                 Some(barred) => self.bar(run, barred, next),
                 None => self.give_up(run, run.was_in_doubt, next),
@@ -119,9 +113,9 @@ impl Waits {
         next.push(Next { name: "Crash", cause: Cause::Course, state });
     }
 
-    /// Returns true if so many workers died of it that nothing more is done but to end it.
-    fn is_lethal(&self, run: &Run) -> bool {
-        u32::from(run.state.unanswered) >= UNANSWERED
+    /// Returns true if so many workers stopped at the target that nothing more is done but to end it.
+    fn stops_its_workers(&self, run: &Run) -> bool {
+        u32::from(run.state.unanswered) >= retry::MAX_UNANSWERED
     }
 
     /// Publishes what is not live yet. A target is live with its first container, whoever found that.
@@ -298,7 +292,7 @@ impl Waits {
             ready(state, next);
             return;
         }
-        if self.is_lethal(&run) {
+        if self.stops_its_workers(&run) {
             // The next attempt ends the target.
             next.push(Next {
                 name: "Look",
@@ -369,8 +363,7 @@ impl Waits {
             attempts: run.state.spent.into(),
             token_attempts: u32::from(run.state.token_attempts) + u32::from(is_refused),
         };
-        let extra =
-            if self.has(WaitFlaw::LooksWithoutEnd) { u32::MAX } else { retry::ATTEMPTS + EXTRA_LOOKUPS };
+        let extra = if self.has(WaitFlaw::LooksWithoutEnd) { u32::MAX } else { retry::MAX_UNANSWERED };
         match retry::next(failure, spent, 0.0) {
             Some(_) if is_refused => self.refresh(run, failure, next),
             Some(_) => self.retry(run, failure, next),
@@ -530,7 +523,6 @@ impl Waits {
             | settle::Decision::StaysLive { loses_rest: false } => return,
             settle::Decision::StaysLive { loses_rest: true } => {
                 (state.next_attempt, state.has_error) = (None, !is_whole);
-                state.lease = state.lease.filter(|until| *until > 0);
             }
             settle::Decision::End(ending) => {
                 state.status = ending.status;

@@ -124,6 +124,7 @@ impl Waits {
                     return false;
                 }
                 state.lease = Some(1);
+                state.open_deletions += 1;
             }
             Will::Stop if !state.has_ended() && !state.is_stopped => {
                 (state.is_stopped, state.next_attempt) = (true, Some(0));
@@ -171,6 +172,10 @@ fn revive(state: &mut WaitState) -> bool {
     (state.is_stopped, state.may_be_live, state.rests_until) = (false, false, None);
     state.app = state.app.map(|(_, looks)| (0, looks));
     (state.turn, state.age) = (Turn::Attempt, 0);
+    state.lease = state.lease.filter(|until| *until > 0);
+    if state.lease.is_none() {
+        state.open_deletions = 0;
+    }
     true
 }
 

@@ -78,8 +78,6 @@ pub(super) async fn mark_incomplete(
              next_attempt_at = null, processing_since = null, is_continuation = false, unanswered = 0,
              fence = fence + 1,
              wait_reason = null, wait_since = null, wait_until = null, look_at = null, freeze_id = null,
-             -- What a deletion without a result has meant is known now; a retry goes on.
-             unpublish_until = case when unpublish_until > clock_timestamp() then unpublish_until end,
              updated_at = $5
          where id = $1",
         key.target.0,

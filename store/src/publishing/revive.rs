@@ -120,6 +120,9 @@ pub(crate) async fn revive_in(
                  where part -> 'is_left_out' = 'true'),
                error_code = null, error_message = null, error_source = null, stop_reason = null,
                round = $7,
+               -- Whoever retries a target after a deletion without a result takes its posts for live.
+               unpublish_until = case when unpublish_until > clock_timestamp() then unpublish_until end,
+               open_deletions = case when unpublish_until > clock_timestamp() then open_deletions else 0 end,
                -- Fences off an attempt that outlived the end.
                fence = fence + 1, updated_at = $2
            where id = any($1)

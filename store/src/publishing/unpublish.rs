@@ -4,7 +4,8 @@
 //! fence is raised under the lock that an intent needs, and until the lease ends nothing is published for the target or
 //! below it. What was still to follow its main container is given up once its posts are deleted, and goes on if they
 //! are not. A deletion without a result leaves the lease: when it is over, the posts may be gone, and the next attempt
-//! gives up what was to follow. Its user may retry that.
+//! gives up what was to follow. Its user may retry that. Deletions may overlap and be repeated, so that the row counts
+//! those without a result: one that the platform refused says nothing about another one.
 
 use super::{
     Replies, TargetKey, lock_post,
@@ -27,8 +28,8 @@ pub enum Withdrawn {
     Live {
         /// Ids of the live containers, in the order of publication.
         platform_ids: Vec<String>,
-        /// Identifies the hold.
-        fence: i32,
+        /// Until when it is held for this deletion. A later result is not counted.
+        until: DateTime<Utc>,
     },
     /// The posts were deleted before.
     Unpublished,
@@ -92,11 +93,12 @@ pub async fn withdraw(db: &PgPool, owner: Owner, post: PostId, target: TargetId)
     if is_in_doubt || is_replied_to {
         return Ok(Withdrawn::InDoubt);
     }
-    let fence = sqlx::query_scalar!(
-        "update targets
-         set fence = fence + 1, unpublish_until = clock_timestamp() + make_interval(secs => $2)
-         where id = $1
-         returning fence",
+    let until = sqlx::query_scalar!(
+        r#"update targets
+           set fence = fence + 1, open_deletions = open_deletions + 1,
+             unpublish_until = clock_timestamp() + make_interval(secs => $2)
+           where id = $1
+           returning unpublish_until as "until!""#,
         target.0,
         UNPUBLISH_LEASE.as_secs_f64()
     )
@@ -104,44 +106,50 @@ pub async fn withdraw(db: &PgPool, owner: Owner, post: PostId, target: TargetId)
     .await?;
     tx.commit().await?;
     let platform_ids = publications.into_iter().filter_map(|row| row.platform_id).collect();
-    Ok(Withdrawn::Live { platform_ids, fence })
+    Ok(Withdrawn::Live { platform_ids, until })
 }
 
-/// Releases a target whose posts could not be deleted, unless another deletion holds it. `is_torn` says that a part of
-/// its thread is deleted: the rest, which would follow that part, is given up.
+/// Records that the deletion that held a target until `until` deleted none of its remaining posts, and releases the target
+/// unless another deletion has no result yet. `is_torn` says that a part of its thread is deleted: the rest, which would
+/// follow that part, is given up. After `until` nothing is recorded: the next attempt may have taken the posts for gone.
 // Model: ReleaseWithdrawn.
 pub async fn release_withdrawn(
     db: &PgPool,
     owner: Owner,
     post: PostId,
     target: TargetId,
-    fence: i32,
+    until: DateTime<Utc>,
     is_torn: bool,
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
     let mut tx = crate::begin(db).await?;
     let key = TargetKey { owner, post, target, version: 0 };
     lock_post(&mut tx, key).await?;
-    let released = sqlx::query_scalar!(
-        r#"update targets set unpublish_until = null
-           where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and fence = $5
-             and unpublish_until is not null
-           returning next_attempt_at is not null as "is_due!""#,
+    let row = sqlx::query!(
+        r#"update targets
+           set open_deletions = open_deletions - 1,
+             unpublish_until = case when open_deletions > 1 then unpublish_until end
+           where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and open_deletions > 0
+             and $5 > clock_timestamp()
+           returning open_deletions = 0 as "is_released!", next_attempt_at is not null as "is_due!""#,
         target.0,
         post.0,
         owner.org.0,
         owner.mode.as_str(),
-        fence
+        until
     )
     .fetch_optional(&mut *tx)
     .await?;
-    let Some(is_due) = released else { return Ok(()) };
+    let Some(row) = row else { return Ok(()) };
     if is_torn {
-        give_up_rest(&mut tx, key, is_due, "a part of the thread was deleted from its platform", now).await?;
-    } else if is_due {
+        give_up_rest(&mut tx, key, row.is_due, "a part of the thread was deleted from its platform", now)
+            .await?;
+    } else if row.is_due && row.is_released {
         outbox::push(&mut tx, &Message::RetryTarget { target, post, owner }).await?;
     }
-    wake_replies(&mut tx, owner, post, Replies::To(target)).await?;
+    if row.is_released {
+        wake_replies(&mut tx, owner, post, Replies::To(target)).await?;
+    }
     tx.commit().await
 }
 
@@ -159,7 +167,8 @@ pub async fn record_unpublished(
     let key = TargetKey { owner, post, target, version: 0 };
     lock_post(&mut tx, key).await?;
     let recorded = sqlx::query!(
-        r#"update targets set unpublished_at = $5, unpublish_until = null, updated_at = $5
+        r#"update targets
+           set unpublished_at = $5, unpublish_until = null, open_deletions = 0, updated_at = $5
            where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and status = 'published'
              and unpublished_at is null
            returning platform, next_attempt_at is not null as "is_due!""#,

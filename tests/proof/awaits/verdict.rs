@@ -63,7 +63,8 @@ struct Seen {
 
 const SEEN: &str = "
     select t.status, t.error_code, coalesce(t.error_message, '') as message,
-      t.next_attempt_at is not null or t.freeze_id is not null or t.unpublish_until is not null as is_awaited,
+      t.next_attempt_at is not null or t.freeze_id is not null
+        or coalesce(t.unpublish_until > clock_timestamp(), false) as is_awaited,
       t.unpublished_at is not null as is_unpublished, t.platform_post_id, t.round, t.account_id = $2 as is_own_account,
       coalesce((select jsonb_agg(part -> 'position') from jsonb_array_elements(t.missing) part), '[]') as missing,
       p.status as post_status, p.deleted_at is not null as is_deleted, t.reply_parent,
