@@ -35,7 +35,7 @@ use store::{
 };
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
-use tracing::info;
+use tracing::{info, warn};
 use url::Url;
 use workflows::{
     activities::{ConfirmResult, MediaFailure, MediaRef, definition},
@@ -297,8 +297,10 @@ impl Media {
             }
         }
         if !is_moved {
-            // Who copied it may not have deleted the upload.
-            self.deps.engine.media.unstage(file).await?;
+            // Its worker may have stopped between the copy and this. What stays is deleted with the asset.
+            if let Err(error) = self.deps.engine.media.unstage(file).await {
+                warn!(media.id = %row.id, "The upload of medium {} was not deleted: {error}", row.id);
+            }
         }
         Ok(())
     }

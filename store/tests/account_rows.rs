@@ -5,6 +5,7 @@ use domain::AccountProfile;
 use store::accounts::{
     oauth_states::Begun,
     pending_logins::{self, Digest, Pending, Selection},
+    profiles,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -410,4 +411,28 @@ async fn an_expired_login_keeps_its_owner_for_a_day_and_no_grant() {
         .unwrap();
     assert_eq!(pending_logins::owner(&db, first).await.unwrap(), None);
     assert_eq!(pending_logins::owner(&db, last).await.unwrap(), Some(owner));
+}
+
+/// A number such as 1e300 has hundreds of digits when Postgres writes it.
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_of_profiles_are_counted_as_they_are_read() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let settings = json!({ "x": { "numbers": vec![1e300; 10] } });
+    assert!(settings.to_string().len() < 100, "{settings}");
+    let new = profiles::NewProfile {
+        name: "One".to_owned(),
+        tenant_id: None,
+        description: None,
+        timezone: "UTC".to_owned(),
+        default_config: settings,
+        accounts: Vec::new(),
+    };
+    let created = profiles::create(&db, owner, new, None, &Actor::OPERATOR, at(0)).await.unwrap();
+    let profiles::Created::Stored(profile) = created else { panic!("it is there: {created:?}") };
+    let wanted = [(profile.id.0, "x"), (profile.id.0, "reddit")].into();
+    assert_eq!(profiles::blocks(&db, owner, &wanted, 3_000).await.unwrap(), None);
+    let blocks = profiles::blocks(&db, owner, &wanted, 4_000).await.unwrap().unwrap();
+    let lengths: Vec<_> = blocks.into_iter().map(|((_, platform), block)| (platform, block.len())).collect();
+    assert!(matches!(&lengths[..], [(platform, 3_001..4_000)] if platform == "x"), "{lengths:?}");
 }

@@ -349,6 +349,19 @@ async fn a_platforms_post_belongs_to_one_target() {
     assert!(!publishing::adopt(&db, accepted, 0, "4", true).await.unwrap(), "the rival would publish again");
     publishing::capture(&db, rival, 0, "3").await.unwrap();
     assert!(publishing::adopt(&db, accepted, 0, "4", true).await.unwrap(), "nobody else waits");
+    // What a look-up finds is no post of a call that ended long before.
+    let (old, (late, late_begun)) = (doubt(begun(&ada).await).await, begun(&ada).await);
+    assert!(publishing::accept(&db, late.target, 0, late_begun, &json!({ "handle": 3 })).await.unwrap());
+    end(old).await;
+    assert!(!publishing::adopt(&db, late, 0, "12", true).await.unwrap(), "the dead one may be retried");
+    let age = format!(
+        "update publications set commit_begun_at = commit_begun_at - interval '2 hours',
+           commit_ended_at = commit_ended_at - interval '2 hours' where target_id = '{}'",
+        old.target
+    );
+    tests::sql(&db, &age).await;
+    assert!(publishing::adopt(&db, late, 0, "12", true).await.unwrap(), "its call ended long before");
+    publishing::capture(&db, old, 0, "13").await.unwrap();
     let taken = async |key: TargetKey, account: &Account| {
         publishing::captured_ids(&db, key, 0, account.id, Utc::now()).await.unwrap()
     };

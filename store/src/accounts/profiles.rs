@@ -245,22 +245,28 @@ pub async fn blocks(
     for part in wanted.chunks(BLOCKS) {
         let (profiles, platforms): (Vec<_>, Vec<_>) =
             part.iter().map(|(profile, platform)| (*profile, (*platform).to_owned())).unzip();
+        // A number such as 1e308 is longer when it is written than it was when it was read and counted.
         let rows = sqlx::query!(
-            r#"select p.id, w.platform as "platform!", (p.default_config -> w.platform)::text as "block!"
-               from unnest($1::uuid[], $2::text[]) as w (profile, platform) join profiles p on p.id = w.profile
-               where p.org_id = $3 and p.mode = $4 and p.default_config ? w.platform"#,
+            r#"with found as materialized (
+                 select p.id, w.platform, (p.default_config -> w.platform)::text as block
+                 from unnest($1::uuid[], $2::text[]) as w (profile, platform) join profiles p on p.id = w.profile
+                 where p.org_id = $3 and p.mode = $4 and p.default_config ? w.platform)
+               select id as "id!", platform as "platform!",
+                 case when (select sum(octet_length(block)) from found) <= $5 then block end as block
+               from found"#,
             &profiles,
             &platforms,
             owner.org.0,
-            owner.mode.as_str()
+            owner.mode.as_str(),
+            i64::try_from(limit - size).expect("a limit of memory") as _
         )
         .fetch_all(db)
         .await?;
-        size += rows.iter().map(|row| row.block.len()).sum::<usize>();
-        if size > limit {
-            return Ok(None);
+        for row in rows {
+            let Some(block) = row.block else { return Ok(None) };
+            size += block.len();
+            blocks.insert((row.id, row.platform), block);
         }
-        blocks.extend(rows.into_iter().map(|row| ((row.id, row.platform), row.block)));
     }
     Ok(Some(blocks))
 }

@@ -283,7 +283,7 @@ async fn deviate(tx: &mut PgConnection, id: PostId, deviations: &Deviations) -> 
              -- An attempt before the target's own time is refused by this.
              next_attempt_at = case when t.scheduled_at is distinct from d.at then d.at else t.next_attempt_at end,
              -- What it waited for was its former version's.
-             throttled_since = null, wait_reason = null, wait_since = null, wait_until = null
+             throttled_since = null, wait_reason = null, wait_since = null, wait_until = null, look_at = null
          from targets o
          left join unnest($2::uuid[], $3::smallint[], $4::timestamptz[]) as d (account_id, variant, at)
            on d.account_id = o.account_id

@@ -224,7 +224,7 @@ async fn release_batch(db: &PgPool, freezes: &[Uuid], pause: Duration) -> sqlx::
              set freeze_id = null, updated_at = clock_timestamp(),
                  next_attempt_at = turns.first + make_interval(secs => (n - 1) * $3::float8),
                  -- What it waited for before was not awaited meanwhile.
-                 throttled_since = null, wait_reason = null, wait_since = null, wait_until = null,
+                 throttled_since = null, wait_reason = null, wait_since = null, wait_until = null, look_at = null,
                  error_message = 'publishing was frozen by an operator of the service and has been released'
              from waiting w, turns where t.id = w.id and t.status not in ('dead', 'canceled')
              returning t.id, t.post_id, t.org_id, t.mode, t.next_attempt_at),

@@ -54,7 +54,9 @@ pub async fn captured_ids(
 /// - or any, unless `is_settled`: reads show this target's own post by now, if there is one. If it took the other one's
 ///   before, the other one would find neither, and publish again.
 ///
-/// Else each may take either's post: the one that is left finds the other's, or rightly none.
+/// Else each may take either's post: the one that is left finds the other's, or rightly none. One that is dead and was not
+/// accepted keeps nothing from a call that began [`CLOCK_TOLERANCE`] after its own had ended: no look-up finds a post that is
+/// older than its call.
 ///
 /// The rows of the account are locked: two targets of different end tenants, of which neither has the other's text, could
 /// take the same post at once.
@@ -94,6 +96,9 @@ pub async fn adopt(
                  join target_containers oc on oc.target_id = ot.id and oc.position = o.position
                  join target_containers c on c.target_id = t.id and c.position = p.position
                  where ot.account_id = any($5) and ot.id <> t.id and oc.content = c.content
+                   and not (ot.status = 'dead' and not o.accepted
+                     and coalesce(o.commit_ended_at, o.commit_deadline) + make_interval(secs => $7)
+                       < coalesce(p.doubted_since, p.commit_begun_at))
                    and (ot.account_id <> t.account_id or p.accepted
                      or o.accepted and (ot.status in ('pending', 'queued', 'failed')
                        or ot.status = 'published' and ot.next_attempt_at is not null)
@@ -109,7 +114,8 @@ pub async fn adopt(
         platform_id,
         is_settled,
         &connected,
-        CALL_MARGIN.as_secs_f64()
+        CALL_MARGIN.as_secs_f64(),
+        CLOCK_TOLERANCE.as_seconds_f64()
     )
     .fetch_one(&mut *tx)
     .await;
