@@ -4,11 +4,8 @@
 //! the steps that nobody has to ask for may be endless, or stop before an end. So the states are kept, and not only their
 //! hashes, which bounds their number to some millions.
 
-use std::{
-    collections::{HashMap, hash_map::Entry},
-    fmt::Debug,
-    hash::Hash,
-};
+use foldhash::{HashMap, HashMapExt};
+use std::{collections::hash_map::Entry, fmt::Debug, hash::Hash};
 use strum::{EnumIter, IntoStaticStr};
 
 /// The cause of a step.
