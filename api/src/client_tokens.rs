@@ -1,9 +1,9 @@
 //! Client tokens: for a page that a customer's user has open, which must not hold an API key.
 //!
 //! A token connects accounts for one end tenant, lists them, and does nothing else (`http::reach`). It is short-lived,
-//! so that a page asks its own server for it, which knows who is signed in. Whoever holds one may be an attacker who
-//! sends their authorization URL to another person; so its logins are always bound: confirmed by a token of the
-//! same tenant at the `redirect_uri`, or hosted.
+//! so that a page asks its own server for it, which knows who is signed in. Its holder may be an attacker who sends
+//! their authorization URL to another person; so its logins are always bound: confirmed by a token of the same tenant
+//! at the `redirect_uri`, or hosted.
 
 use crate::{
     connect::redirect_uri,

@@ -77,7 +77,7 @@ impl Account {
     }
 }
 
-/// What is left of the limit that an account is nearest to.
+/// Remaining posts under the limit that an account is nearest to.
 struct Limit {
     left: u64,
     limit: u64,
@@ -101,7 +101,7 @@ impl Limit {
         Self { left: remaining, limit: left.limit, meaning }
     }
 
-    /// What is left counts as little from here on.
+    /// Returns the highest number of remaining posts that counts as low.
     fn low(&self) -> u64 {
         self.limit / 5
     }

@@ -98,7 +98,7 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
     draw(context, None).await
 }
 
-/// What is shown, and how to get elsewhere.
+/// The period that is shown, and the way to others.
 struct Frame {
     is_week: bool,
     /// A day of it.

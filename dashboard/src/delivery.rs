@@ -26,7 +26,7 @@ struct Page {
     next: Option<RelativeTime>,
     created: AbsoluteTime,
     delivered: Option<AbsoluteTime>,
-    /// What its button does.
+    /// Label of its button.
     again: Option<&'static str>,
     answers: Vec<Answer>,
     payload: String,

@@ -1,4 +1,4 @@
-//! What happened: events, newest first, each with its payload and its deliveries.
+//! Events, newest first, each with its payload and its deliveries.
 
 use crate::{
     choice::Choice,

@@ -142,7 +142,7 @@ fn accounts(form: &Fields) -> Option<Vec<&str>> {
     Some(accounts.split([' ', ',', '\n', '\r']).filter(|id| !id.is_empty()).collect())
 }
 
-/// What a key is limited to.
+/// Returns the bound of a key in words.
 fn bound(tenant: &Option<String>, profile: Option<Uuid>, accounts: Option<&[Uuid]>) -> Option<String> {
     let tenant = tenant.as_ref().map(|tenant| format!("tenant {tenant}"));
     let profile = || profile.map(|profile| format!("profile {profile}"));

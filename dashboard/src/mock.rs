@@ -17,7 +17,7 @@ pub(crate) struct Mock {
     pub(crate) handle: String,
     /// First letter of the name, in place of a picture.
     pub(crate) initial: String,
-    /// Where it is shown, such as a subreddit; may be empty.
+    /// Place where it is shown, such as a subreddit; may be empty.
     pub(crate) place: String,
     /// Title, on platforms that have one.
     pub(crate) title: String,
@@ -33,7 +33,7 @@ pub(crate) struct Mock {
     pub(crate) is_upright: bool,
     /// True for a comment or an entry of a thread.
     pub(crate) is_reply: bool,
-    /// What viewers can do.
+    /// Actions of viewers.
     pub(crate) actions: &'static [&'static str],
 }
 

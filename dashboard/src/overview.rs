@@ -227,7 +227,7 @@ async fn upcoming(context: &PageContext<'_>) -> Result<Vec<Upcoming>, Problem> {
     Ok(shown.collect())
 }
 
-/// What was published last.
+/// Returns the targets that were published last.
 async fn published(context: &PageContext<'_>) -> Result<Vec<Published>, Problem> {
     let now = context.now();
     let found = overview::published(context.db(), context.whole()?, NEAR_COUNT).await?;

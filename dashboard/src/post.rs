@@ -55,7 +55,7 @@ struct Page {
     can_cancel: bool,
 }
 
-/// What some of the targets publish.
+/// Content that some of the targets publish.
 struct Content {
     /// Accounts whose content is their own; empty for the post's.
     who: String,
@@ -86,7 +86,7 @@ struct Target {
     is_account_gone: bool,
     account_label: Label,
     story: Option<Story>,
-    /// What is not there of a live post.
+    /// Note on the parts that a live post lacks.
     note: Option<String>,
     /// The parts that are missing of a live post, with their reasons.
     missing: Vec<String>,

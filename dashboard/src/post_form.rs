@@ -80,7 +80,7 @@ struct LivePreview {
     layout: Layout,
     cards: Vec<Card>,
     is_valid: bool,
-    /// What is missing.
+    /// Problems with the input.
     hints: Vec<String>,
 }
 

@@ -95,7 +95,7 @@ fn filters(fields: &Fields) -> impl Iterator<Item = (&str, &str)> {
     fields.only(&FILTERS)
 }
 
-/// What happens to the posts that are selected.
+/// Action on the posts that are selected.
 #[derive(Clone, Copy)]
 pub(crate) enum Bulk {
     /// Their failed targets are attempted again.
@@ -142,7 +142,7 @@ async fn retry_all(call: &Call<'_>, id: &str) -> Result<(), Problem> {
     result
 }
 
-/// Tells what became of the selected posts.
+/// Returns a message about the results for the selected posts.
 fn outcome(query: &Fields) -> Option<String> {
     let count = |name| query.given(name)?.parse::<u32>().ok();
     let posts = |count| if count == 1 { "1 post".to_owned() } else { format!("{count} posts") };

@@ -32,7 +32,7 @@ struct Search {
     groups: Vec<Group>,
 }
 
-/// What was found of one kind.
+/// Hits of one kind.
 struct Group {
     id: &'static str,
     name: &'static str,

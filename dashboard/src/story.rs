@@ -1,4 +1,4 @@
-//! What is said of a target that is not live: what happened, what happens next and when, and what can be done.
+//! Explanation of a target that is not live: the cause, the next step and its time, and the remedy.
 
 use crate::{
     labels::{self, RelativeTime},
@@ -29,15 +29,15 @@ pub(crate) struct Facts<'a> {
 pub(crate) struct Story {
     /// True if a call without a known result may have published the post.
     pub(crate) may_be_live: bool,
-    /// What happened.
+    /// The cause, in a sentence.
     pub(crate) happened: String,
     /// The message of the platform, or of the part that failed.
     pub(crate) message: Option<String>,
-    /// What happens next, without a full stop.
+    /// The next step, without a full stop.
     pub(crate) next: String,
     /// When it happens.
     pub(crate) at: Option<RelativeTime>,
-    /// What can be done.
+    /// The remedy, if there is one.
     pub(crate) remedy: Option<String>,
 }
 

@@ -49,7 +49,7 @@ impl Meter {
         Self { name, current, limit, used: write(current), most: limit.map(write).unwrap_or_default() }
     }
 
-    /// What is used counts as much from here on.
+    /// Returns the lowest usage that counts as high.
     fn high(&self) -> u64 {
         self.limit.unwrap_or_default() / 5 * 4
     }

@@ -72,7 +72,7 @@ struct Delivery {
     error: Option<String>,
     next: Option<RelativeTime>,
     created: ShortTime,
-    /// What its button does.
+    /// Label of its button.
     again: Option<&'static str>,
 }
 

@@ -50,7 +50,7 @@ impl Bound {
     }
 }
 
-/// What the key is limited to, for messages.
+/// Names the resources that the key is limited to, for messages.
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

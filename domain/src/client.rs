@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a client token is limited to beside its tenant.
+/// Limits of a client token beside its tenant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Client {
     /// Platforms that can be connected; all if there are none.
     #[serde(default)]
     pub platforms: Vec<String>,
-    /// Where logins end; on the hosted pages if there is none.
+    /// Address at which logins end; they end on the hosted pages if there is none.
     pub redirect_uri: Option<String>,
 }
 

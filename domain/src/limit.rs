@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 crate::string_enum! {
-    /// Where the usage of a limit is known from.
+    /// Source from which the usage of a limit is known.
     LimitSource, "source" {
         /// The platform was asked for it.
         Platform = "platform",

@@ -101,7 +101,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.permit = None;
         let mut places = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever waits for the place has a copy of it.
+        // Each call that waits for the place has a copy of it.
         if places.get(&self.org).is_some_and(|place| Arc::strong_count(place) == 1) {
             places.remove(&self.org);
         }

@@ -37,7 +37,7 @@ pub enum ClaimFlaw {
     ClaimsBesideAccepted,
     /// A target whose call was accepted claims the post of one that would publish again.
     AcceptedClaims,
-    /// What a target left at the platform that has ended, and may be retried, counts no more.
+    /// Calls that an ended target left at the platform count no more, although it may be retried.
     ClaimsBesideEnded,
     /// A post is claimed before reads show the target's own.
     ClaimsUnsettled,
@@ -281,7 +281,7 @@ impl Model for Claims {
                 state.calls[call].is_under_way = false;
                 state.targets[index].is_accepted = true;
             }
-            // What was claimed meanwhile is told as the post of both.
+            // A post that was claimed meanwhile is reported as the post of both.
             ClaimAction::Follow(index) if state.is_taken(own(&state, index)) && self.retries => {
                 state.targets[index].status = Status::Published;
             }

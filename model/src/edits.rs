@@ -42,7 +42,7 @@ pub enum EditFlaw {
 /// A statement that holds in every state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumIter, IntoStaticStr)]
 pub enum EditInvariant {
-    /// What was recorded as made is what the platform has, until another edit begins.
+    /// Changes that were recorded as made are what the platform has, until another edit begins.
     RecordedIsMade,
     /// The platform has what the row has, or an edit that was not told as refused.
     RefusedIsNotMade,

@@ -251,7 +251,7 @@ mod tests {
         use Cause::{Course, Time, Will};
         for (after, expected) in [
             ([vec![(Course, 1), (Time, 3)], vec![(Course, 3)], vec![], vec![]], Ok(2)),
-            // What somebody wants is no way to an end, and none without one.
+            // A step that somebody may want is no way to an end, and none without one.
             ([vec![(Course, 3), (Will, 1)], vec![(Course, 3), (Will, 0)], vec![], vec![(Will, 0)]], Ok(1)),
             ([vec![(Course, 1)], vec![(Will, 3)], vec![], vec![]], Err("EveryWaitEnds")),
             ([vec![(Course, 1)], vec![(Time, 0), (Course, 3)], vec![], vec![]], Err("EveryWaitEnds")),

@@ -16,9 +16,9 @@
 //! comment `Model: …` at the function that makes it; [`transitions`] returns the names of all models. An [`Event`] is
 //! anything that happens around the product. `tests/proof/model.rs` explores the states, and compares the names.
 //!
-//! Whether an attempt begins, how long a target waits and how it ends is decided by [`domain::publishing`], and what a
-//! key reaches by [`domain::Bound`], which the product calls, too. The other transitions are statements of SQL or code
-//! with I/O, and are described here a second time.
+//! The functions of [`domain::publishing`] that decide whether an attempt begins, how long a target waits and how it
+//! ends, and [`domain::Bound`], which decides what a key reaches, are those that the product calls. The other
+//! transitions are statements of SQL or code with I/O, and are described here a second time.
 
 mod check;
 mod claims;

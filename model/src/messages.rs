@@ -32,7 +32,7 @@ pub struct Messages {
 pub enum MessageFlaw {
     /// The end of a target wakes the replies on all accounts.
     WakesAll,
-    /// What is overdue is swept although its message waits.
+    /// An overdue row is swept although its message waits.
     SweepsAgain,
 }
 

@@ -91,9 +91,9 @@ pub struct Waits {
     pub is_reply: bool,
     /// True if the account has other targets, which the platform throttles and whose app it refuses at any time.
     pub has_others: bool,
-    /// What users and operators may do.
+    /// Actions of users and operators.
     pub wills: &'static [Will],
-    /// How often they may do it, in all.
+    /// Maximum number of these actions, in all.
     pub most_wills: u8,
     /// A rule that is left out, to show that an invariant depends on it.
     pub flaw: Option<WaitFlaw>,
@@ -104,12 +104,12 @@ pub struct Waits {
 /// A rule of waiting that is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter)]
 pub enum WaitFlaw {
-    /// Each wait of an attempt begins anew.
-    WaitsAnew,
+    /// Each wait of an attempt starts over.
+    RestartsWait,
     /// A target that rests with its account does not keep since when.
-    RestsAnew,
-    /// The polling window begins anew with each look.
-    PollsAnew,
+    RestartsRest,
+    /// The polling window starts over with each look.
+    RestartsPolling,
     /// An attempt that the platform throttled costs nothing, however long that has lasted.
     ThrottlesForFree,
     /// A refresh that failed costs nothing, however often.
@@ -140,7 +140,7 @@ pub enum WaitFlaw {
     CancelsInDoubt,
     /// A released target counts the time for which it was frozen as a rest.
     KeepsRestOfReleased,
-    /// What kills each of its workers goes on.
+    /// A target that kills each of its workers goes on.
     KillsWithoutEnd,
 }
 
@@ -495,9 +495,9 @@ impl Waits {
                 state.next_attempt = Some(1);
             }
             Decision::Rest(rest) => {
-                let since = if self.has(WaitFlaw::RestsAnew) { 0 } else { self.steps(rest.since) };
+                let since = if self.has(WaitFlaw::RestartsRest) { 0 } else { self.steps(rest.since) };
                 if rest.code == ErrorCode::RateLimited {
-                    state.throttled_since = Some(since).filter(|_| !self.has(WaitFlaw::RestsAnew));
+                    state.throttled_since = Some(since).filter(|_| !self.has(WaitFlaw::RestartsRest));
                 }
                 state.awaits_release = false;
                 state.next_attempt = Some(self.steps(rest.until).max(1));

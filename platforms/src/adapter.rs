@@ -414,7 +414,7 @@ pub trait Usage: Send + Sync {
 pub enum Prepared {
     /// The platform is processing the uploaded content. Call `prepare` again from `at` after the pause.
     Processing {
-        /// Where to resume.
+        /// Checkpoint to resume from.
         at: Checkpoint,
         /// Time until the next poll.
         poll_after: Duration,
@@ -430,7 +430,7 @@ pub enum Committed {
     Live(String),
     /// Accepted, without an id yet. Call `locate` from `at` after the pause.
     Accepted {
-        /// Where to resume.
+        /// Checkpoint to resume from.
         at: Checkpoint,
         /// Time until the first `locate`.
         poll_after: Duration,
@@ -599,7 +599,7 @@ impl<T> Page<T> {
     }
 }
 
-/// Pages that a whole list may have: a platform could name a next page for ever.
+/// Pages that a whole list may have: a platform could name a next page without end.
 const MAX_PAGES: usize = 100;
 
 /// Reads all pages of a list, each from the cursor of the one before.

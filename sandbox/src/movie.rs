@@ -1,4 +1,4 @@
-//! What an MP4 says of itself: the length of the movie, and the size of its pictures.
+//! Properties that an MP4 states: the length of the movie, and the size of its pictures.
 //! <https://developer.apple.com/documentation/quicktime-file-format>
 
 /// Length and size of a movie, where the file says them.

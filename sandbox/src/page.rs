@@ -88,7 +88,7 @@ struct Look {
     text: String,
     /// The text as HTML, where the platform reads markup in it.
     html: Option<String>,
-    /// Where it was posted: a subreddit or a board.
+    /// Place where it was posted: a subreddit or a board.
     place: String,
     notes: Vec<String>,
     /// True for a story, a reel, and on TikTok.

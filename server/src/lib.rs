@@ -186,7 +186,7 @@ enum Org {
         org: OrgId,
         /// E-mail address of the person
         email: Email,
-        /// What the person may do: `owner`, `admin`, `publisher` or `viewer`, which is the default. One who is invited
+        /// Role of the person: `owner`, `admin`, `publisher` or `viewer`, which is the default. One who is invited
         /// again keeps their role
         #[arg(long)]
         role: Option<Role>,
@@ -213,7 +213,7 @@ enum Org {
     },
 }
 
-/// Where the API is.
+/// Address of the API.
 #[derive(Debug, clap::Args)]
 struct BaseUrl {
     /// Public URL of the API, ending with /api/v1, for the invitation

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use tracing::warn;
 use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
 
-/// What is logged unless RUST_LOG says otherwise.
+/// Filter of the logs, unless RUST_LOG sets another one.
 const FILTER: &str = "info,\
     temporalio_sdk_core=warn,temporalio_sdk=warn,temporalio_client=error,\
     sqlx=warn,sqlx_postgres::options=error,poem=warn";

@@ -117,7 +117,7 @@ async fn prepare(server: &Server, retention: Retention, limit: Duration) -> anyh
                 )));
             }
         }
-        // What was created is not known at once.
+        // A namespace or search attribute is not known at once after its creation.
         Err(Fault::Away(anyhow!("Temporal does not know all of the namespace {namespace} yet")))
     })
     .await?;

@@ -7,7 +7,7 @@ create table organizations (
   created_at timestamptz not null default now(),
   -- The key of its plan; plans themselves are configuration.
   plan text not null default 'default',
-  -- Whether metadata are removed from pictures and videos before they are published.
+  -- True if metadata are removed from pictures and videos before they are published.
   strip_metadata boolean not null default true
 );
 
@@ -26,7 +26,7 @@ create table api_keys (
   created_at timestamptz not null default now(),
   -- The part of the organization's data that the key is limited to; null for all of it.
   bound jsonb,
-  -- What a client token is limited to beside its tenant; null for an API key.
+  -- Limits of a client token beside its tenant; null for an API key.
   client jsonb,
   -- The e-mail address of the member who created the key; null for one created by other means.
   created_by text
@@ -90,7 +90,7 @@ create table members (
 );
 create unique index members_email_key on members (org_id, lower(email));
 create unique index members_person_key on members (org_id, person_id) where person_id is not null;
--- What an identity of the OpenID provider is found by.
+-- Index by which the member of an identity of the OpenID provider is found.
 create index members_email on members (lower(email)) where person_id is null;
 create index members_person on members (person_id) where person_id is not null;
 

@@ -8,7 +8,7 @@ create table usage_counters (
   -- The first day of the month that is counted; UTC.
   month date not null,
   requests bigint not null,
-  -- Whether the last call that the quota counts found it used up.
+  -- True if the last call that the quota counts found it used up.
   exhausted boolean not null default false,
   -- { bucket: [start of the window in Unix seconds, calls in it] }
   windows jsonb not null,
@@ -25,7 +25,7 @@ create table limited_usage (
   -- The first day of the month that is counted; UTC.
   month date not null,
   requests bigint not null,
-  -- Whether the last call that the quota counts found it used up.
+  -- True if the last call that the quota counts found it used up.
   exhausted boolean not null default false,
   -- { bucket: [start of the window in Unix seconds, calls in it] }
   windows jsonb not null,

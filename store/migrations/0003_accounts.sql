@@ -55,7 +55,7 @@ create table accounts (
   scopes text[] not null default '{}',
   -- The grant (access token, refresh token and what else the platform needs), sealed to the worker's key.
   grant_sealed bytea,
-  -- Raised by each refresh: whoever refreshes says which grant the platform refused.
+  -- Raised by each refresh: a process that refreshes says which grant the platform refused.
   grant_version bigint not null default 0,
   -- Held by the one process that is refreshing the grant: a rotating refresh token dies when used twice.
   refresh_leased_until timestamptz,
@@ -64,7 +64,7 @@ create table accounts (
   last_error_code text,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
-  -- Whether the account's owner named it: connecting it again then leaves the name alone.
+  -- True if the account's owner named it: connecting it again then leaves the name alone.
   is_renamed boolean not null default false,
   -- The login whose grant the account shares with others that were chosen from it; null for a grant of its
   -- own. What is shared is not revoked as long as anybody else speaks through it.
@@ -103,9 +103,9 @@ create table oauth_states (
   platform text not null,
   -- The OAuth app; null for a shared one.
   network_id uuid references networks,
-  -- Where the platform sends its user back to.
+  -- Address to which the platform sends its user back.
   callback text not null,
-  -- Where the user goes from there.
+  -- Address to which the user goes from there.
   redirect_uri text,
   tenant_id text,
   scopes text[] not null,
@@ -134,11 +134,11 @@ create table pending_logins (
   -- The OAuth app; null for a shared one.
   network_id uuid references networks,
   tenant_id text,
-  -- Where the user goes from our own page; null to stay there.
+  -- Address to which the user goes from our own page; null to stay there.
   redirect_uri text,
-  -- What can be chosen: [{ network_unique_id, username, display_name, … }].
+  -- Accounts that can be chosen: [{ network_unique_id, username, display_name, … }].
   offers jsonb not null,
-  -- What the platform granted, sealed to the worker's key; null once the choice is made.
+  -- Grants of the platform, sealed to the worker's key; null once the choice is made.
   grants_sealed bytea,
   -- The choice, by the platform's ids, and the accounts that it became, in the same order.
   chosen text[],
@@ -167,7 +167,7 @@ create table connect_branding (
   updated_at timestamptz not null
 );
 
--- What test keys set: the connect pages of test mode show it until a live key sets the branding.
+-- Branding set by test keys: the connect pages of test mode show it until a live key sets the branding.
 create table connect_branding_previews (
   org_id uuid primary key references organizations,
   name text,
@@ -186,7 +186,7 @@ create table app_holds (
   app text primary key,
   platform text not null,
   mode text not null,
-  -- What the platform said.
+  -- Message of the platform.
   message text not null,
   since timestamptz not null,
   -- When the next post is tried.

@@ -5,7 +5,7 @@ create table media (
   org_id uuid not null references organizations,
   mode text not null check (mode in ('live', 'test')),
   status text not null default 'pending_upload' check (status in ('pending_upload', 'uploaded', 'ready', 'failed')),
-  -- What it claims to be, until its bytes were looked at.
+  -- Kind that it claims to be, until its bytes were looked at.
   kind text not null check (kind in ('image', 'video', 'gif', 'document', 'audio')),
   filename text not null,
   content_type text,
@@ -15,9 +15,9 @@ create table media (
   height integer,
   duration_ms bigint,
   alt_text text,
-  -- What was announced of the bytes: they are held to it.
+  -- Announced properties of the bytes, which are held to them.
   declared jsonb not null default '{}',
-  -- Where it is fetched from, unless its owner sends it.
+  -- Address that it is fetched from, unless its owner sends it.
   source_url text,
   -- Why it can't be used, and the code that says so to who asks again.
   error_code text,
@@ -44,10 +44,10 @@ create table media (
   upload_id uuid,
   -- Frames of an animation.
   frames integer,
-  -- What a picture or video holds besides its content: see domain::media::Metadata. Null before it was looked for, and for
-  -- other kinds of media.
+  -- Content of a picture or video besides what it shows: see domain::media::Metadata. Null before it was looked for,
+  -- and for other kinds of media.
   metadata text,
-  -- What the file says of its encoding.
+  -- Facts that the file states about its encoding.
   facts jsonb
 );
 create index media_page on media (org_id, mode, created_at desc, id desc) where deleted_at is null;
@@ -55,7 +55,7 @@ create index media_age on media (created_at) where deleted_at is null;
 create index media_open on media (updated_at)
   where deleted_at is not null or status = 'uploaded' or status = 'pending_upload' and source_url is not null;
 
--- What an asset counts for the storage of its owner. A function, so that all who count agree.
+-- Bytes that an asset counts for the storage of its owner. A function, so that all who count agree.
 create function stored_bytes(asset media) returns bigint
 language sql immutable as $$
   select case asset.status

@@ -1,7 +1,7 @@
--- Posts: content, targets, what became of each publishing call, and the timeline.
+-- Posts: content, targets, the result of each publishing call, and the timeline.
 
--- Whether a text says the same as another one: letter case and white space aside. Not Unicode composition: normalize()
--- takes seconds for some texts of 100 kB.
+-- Digest that is equal for texts that say the same, letter case and white space aside. Not Unicode composition:
+-- normalize() takes seconds for some texts of 100 kB.
 create function text_digest(content text) returns text language sql immutable strict parallel safe as $$
   select md5(lower(btrim(regexp_replace(content, '\s+', ' ', 'g'))))
 $$;
@@ -117,7 +117,7 @@ create table targets (
   attempts integer not null default 0,
   token_attempts integer not null default 0,
   next_attempt_at timestamptz,
-  -- Raised by whoever takes the target up. An attempt that lost its turn finds another number here
+  -- Raised each time the target is taken up. An attempt that lost its turn finds another number here
   -- and stops before it can publish.
   fence integer not null default 0,
   -- Since when the platform has been processing; an attempt that goes on after it costs no budget.
@@ -128,7 +128,7 @@ create table targets (
   -- When a platform was last asked for a target's figures, whatever it answered: who fails does not stand
   -- first in every round.
   metrics_asked_at timestamptz,
-  -- Whether the next attempt continues the last one (the platform was processing) and costs no budget.
+  -- True if the next attempt continues the last one (the platform was processing) and costs no budget.
   -- processing_since only says when the polling window of the current processing phase opened.
   is_continuation boolean not null default false,
   -- When the platform throttled the first of a target's latest attempts, without another failure since.
@@ -143,8 +143,8 @@ create table targets (
   scheduled_at timestamptz,
   -- When a live target's post was deleted from its platform; its status stays `published`.
   unpublished_at timestamptz,
-  -- What was changed in a live target's posts since they were published: `containers`, new texts by position, and
-  -- `config`, settings of the platform.
+  -- Changes to a live target's posts since they were published: `containers`, new texts by position, and `config`,
+  -- settings of the platform.
   edits jsonb,
   edited_at timestamptz,
   -- The edit that is being made, or was made last: its id, by which a worker names it; the digest of the values that it
@@ -165,7 +165,7 @@ create table targets (
   -- Since when a target waits for its metrics to be requested: it is due one shortest interval later. Null before the
   -- first request; infinity for a target that is too old by then.
   metrics_since timestamptz,
-  -- What a target waits for that is not a time: a file, the post that it replies to, a slot, a claim, the service itself.
+  -- Reason of a wait that is not for a time: a file, the post that it replies to, a slot, a claim, the service itself.
   -- `wait_since` is when it began to wait for this, `wait_until` when that ends. `look_at` is when its workflow looks at
   -- the row again; unlike `next_attempt_at` it refuses no attempt, so that what it waits for may wake it before.
   wait_reason text,
@@ -192,9 +192,9 @@ create table targets (
 -- room left for new versions of rows (fillfactor), because each change of a status is one of an indexed column.
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 create index targets_account on targets (account_id, status);
--- What a month's plan includes is counted by the time of publishing.
+-- Index for the usage of a month's plan, counted by the time of publishing.
 create index targets_published on targets (org_id, mode, published_at) where published_at is not null;
--- What the overview asks every few seconds: what has gone wrong, and what should be out by now.
+-- Indexes for the overview, which asks every few seconds: targets that failed, and targets that should be out by now.
 create index targets_troubled on targets (org_id, mode, updated_at) where status in ('failed', 'dead');
 create index targets_incomplete on targets (next_attempt_at)
   where status = 'published' and next_attempt_at is not null;
@@ -211,7 +211,7 @@ create index targets_open on targets (account_id, post_id)
 -- The dead targets of a time, of all organizations: operators ask which of them may be live.
 create index targets_dead on targets (updated_at) where status = 'dead';
 
--- One container on one account: what is published by one call, and what became of that call.
+-- One container on one account: the content of one publishing call, and the result of that call.
 create table publications (
   target_id uuid not null references targets on delete cascade,
   position smallint not null,
@@ -233,8 +233,8 @@ create table publications (
   -- stayed without an answer is remembered, so that a look-up begins there.
   commit_deadline timestamptz,
   doubted_since timestamptz,
-  -- Whose published post an id is: a look-up must not take the post of another target of the account for its
-  -- own. Null where two targets share an id that the platform answered to both.
+  -- Account of the published post that an id names: a look-up must not take the post of another target of the account
+  -- for its own. Null where two targets share an id that the platform answered to both.
   account_id uuid,
   -- True for a publication whose row came from a backup: its checkpoint may lack steps taken since then.
   is_restored boolean not null default false,
@@ -245,7 +245,7 @@ create unique index publications_platform_id_key on publications (account_id, pl
   where platform_id is not null;
 create index publications_recent on publications (account_id, published_at) where platform_id is not null;
 
--- What happened to a post, in order, for the people who ask.
+-- Events of a post, in order, for the people who ask.
 create table timeline (
   id bigint generated always as identity primary key,
   org_id uuid not null,
@@ -277,8 +277,8 @@ create table slots (
 create unique index slots_account_key
   on slots (org_id, mode, coalesce(account_id, '00000000-0000-0000-0000-000000000000'));
 
--- What each target publishes: the containers of its variant, with the texts that were changed on it. A missing part is
--- published with its new text.
+-- Content that each target publishes: the containers of its variant, with the texts that were changed on it. A missing
+-- part is published with its new text.
 create view target_containers as
   select t.id as target_id, c.id, c.position, coalesce(t.edits -> 'containers' ->> c.position::text, c.content) as content,
     c.media

@@ -56,10 +56,10 @@ create table events (
   post_id uuid,
   target_id uuid,
   account_id uuid,
-  -- The exact bytes of every delivery: fixed here, signed anew at each attempt.
+  -- The exact bytes of every delivery: fixed here, signed again at each attempt.
   body text not null,
   created_at timestamptz not null default now(),
-  -- Where the event is in the stream of its owner; null until a reader asks for it. See store::webhooks::events.
+  -- Place of the event in the stream of its owner; null until a reader asks for it. See store::webhooks::events.
   streamed_at timestamptz
 ) partition by range (id);
 create index events_post on events (post_id) where post_id is not null;
@@ -89,7 +89,7 @@ create table deliveries (
   delivered_at timestamptz,
   round integer not null default 0,
   swept_at timestamptz,
-  -- What an endpoint answered to each attempt of a delivery, oldest first; null while the first attempt is the only one or
+  -- Answers of an endpoint to each attempt of a delivery, oldest first; null while the first attempt is the only one or
   -- none has failed. The columns of the row have the last one. See store::webhooks::deliveries::Answer.
   answers jsonb
 ) partition by range (id);

@@ -12,8 +12,8 @@ create table imports (
   to_date timestamptz,
   -- How many posts it looks at, those that are here already included.
   max_posts integer not null,
-  -- Where the platform's next page begins, and how many pages are behind: kept with the posts of the
-  -- page, so that whoever goes on after a crash begins where the posts end.
+  -- Beginning of the platform's next page, and the number of pages behind: kept with the posts of the page, so that an
+  -- attempt after a crash begins where the posts end.
   cursor text,
   pages integer not null default 0,
   imported_count integer not null default 0,
@@ -47,7 +47,7 @@ create table imported_posts (
 );
 create index imported_posts_page on imported_posts (account_id, published_at desc, id desc);
 
--- What the platforms told of a published target, each time they were asked.
+-- Metrics of a published target, as the platforms told them each time they were asked.
 create table metric_snapshots (
   id bigint generated always as identity primary key,
   org_id uuid not null,
@@ -64,7 +64,7 @@ create table metric_snapshots (
   captured_at timestamptz not null
 );
 create index metric_snapshots_latest on metric_snapshots (target_id, captured_at desc, id desc);
--- What is forgotten: the oldest.
+-- Index of the oldest ones, which are deleted.
 create index metric_snapshots_age on metric_snapshots (captured_at);
 
 -- By how much the metrics of an account's targets grew on each day (UTC): a chart of any period reads a row for each

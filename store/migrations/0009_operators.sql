@@ -1,6 +1,7 @@
 -- Operators: what they froze, their sessions, and on which server the rows were written.
 
--- What operators froze: no publishing call begins for it until it is released. A small table, read by every attempt.
+-- Freezes by operators: no publishing call begins for what is frozen until its release. A small table, read by every
+-- attempt.
 create table freezes (
   id uuid primary key,
   kind text not null check (kind in ('platform', 'account', 'organization')),

@@ -120,8 +120,8 @@ pub async fn begin(db: &Pool) -> Result<Transaction> {
 }
 
 /// Migrates the schema to this version. Concurrent callers wait for the first one to finish. A migration that waits for
-/// a lock gives up after seconds and is repeated: whoever needs the same table waits behind it, and a backup may hold its
-/// lock for hours.
+/// a lock gives up after seconds and is repeated: statements that need the same table wait behind it, and a backup may
+/// hold its lock for hours.
 ///
 /// # Errors
 ///

@@ -87,8 +87,8 @@ async fn a_deadlock_is_an_outage() {
     assert!(store::is_unavailable(&error), "{error:?}");
 }
 
-/// `pg_dump` reads the tables for as long as it runs, and a migration that changes one waits for it. Whoever writes
-/// into it would wait for the migration.
+/// `pg_dump` reads the tables for as long as it runs, and a migration that changes one waits for it. Writes into that
+/// table would wait for the migration.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_migration_that_waits_for_a_backup_does_not_keep_others_waiting() {
     let url = tests::database_url(&crate::PROGRAM).await;

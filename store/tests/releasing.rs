@@ -113,7 +113,7 @@ async fn a_post_that_was_edited_while_frozen_goes_on_after_a_release() {
     assert!(matches!(begun, BeginResult::Attempt(_)), "{begun:?}");
 }
 
-/// What was to follow a live post met the freeze, and was given up when the post was deleted from its platform.
+/// The rest of a live post met the freeze, and was given up when the post was deleted from its platform.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_resumes_nothing_of_a_post_that_was_unpublished_while_frozen() {
     let db = database().await;
@@ -226,7 +226,7 @@ async fn the_database_keeps_a_reason_of_each_end_without_publication() {
     assert_eq!(target.error_message.as_deref(), Some("deleted"));
 }
 
-/// What a target waited for before it was frozen or edited does not count: its next wait has all of its time.
+/// A wait of a target before it was frozen or edited does not count: its next wait has all of its time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_target_that_was_released_or_edited_waits_anew() {
     let db = database().await;

@@ -20,7 +20,7 @@ const LEAD: i64 = 15;
 /// Time limit of a burst.
 const LIMIT: Duration = Duration::from_secs(150);
 
-/// What is measured of one kind of work.
+/// Measurements of one kind of work.
 struct Turn {
     per_second: f64,
     /// For a burst: the time of the last target, p99 of the API, and the longest wait after a lost dispatch.

@@ -23,7 +23,7 @@ use uuid::Uuid;
 /// Connections of the load, and of each program to Postgres.
 const CONNECTIONS: (usize, u32) = (32, 16);
 
-/// What the bare handler knows from the start.
+/// Values that the bare handler knows from the start.
 #[derive(Clone)]
 struct Bare {
     db: Pool,

@@ -29,7 +29,7 @@ pub(crate) async fn rows(bench: &Bench, report: &mut Report) -> anyhow::Result<(
     };
     let (small, large) = (start(&["api"]).await, start(&["all"]).await);
     fill(&small, SIZES.0).await?;
-    // What starts in the background has started after a few seconds.
+    // Background work has started after a few seconds.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let before = Watched::of(&large).await;
     let began = Instant::now();

@@ -108,7 +108,7 @@ pub(crate) async fn flat_post(client: &Client, targets: usize) -> anyhow::Result
     Ok((started.elapsed(), vec![id]))
 }
 
-/// What a closed loop measured.
+/// Measurements of a closed loop.
 pub(crate) struct Loop {
     /// Rounds per second.
     pub(crate) per_second: f64,
@@ -151,7 +151,7 @@ impl Loop {
     }
 }
 
-/// What a burst measured.
+/// Measurements of a burst.
 pub(crate) struct Burst {
     /// Time from the first post's creation to the publication of the last target.
     pub(crate) took: Duration,

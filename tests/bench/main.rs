@@ -42,7 +42,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(10);
 /// The page that has the results.
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/BENCHMARKS.md");
 
-/// What all groups use.
+/// Resources that all groups use.
 struct Bench {
     /// The measured program.
     program: &'static str,

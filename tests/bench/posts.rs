@@ -12,7 +12,7 @@ use tests::World;
 /// Rows 1 to 4: rate, latency, events and processor time of a post; row 10: memory.
 pub(crate) async fn rows(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let world = world(World::of(bench.program)).await;
-    // What starts in the background has started after a few seconds.
+    // Background work has started after a few seconds.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let idle = resident_mib(&world.pids());
     bench.warm(&world).await?;

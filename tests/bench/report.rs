@@ -5,7 +5,7 @@
 
 use std::{fmt::Write, fs, path::Path, process::Command};
 
-/// What a value must be.
+/// Condition that a value must meet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Goal {
     /// A ratio of at least this.
@@ -19,11 +19,11 @@ pub(crate) enum Goal {
 pub(crate) struct Line {
     /// Name of the row.
     pub(crate) row: &'static str,
-    /// What was done.
+    /// The work that was done.
     pub(crate) work: String,
-    /// What was measured, with its unit.
+    /// The measurement, with its unit.
     pub(crate) measured: String,
-    /// What it is compared with, measured in the same run; empty for a limit.
+    /// The measurement that it is compared with, from the same run; empty for a limit.
     pub(crate) baseline: String,
     /// The value of each repetition.
     pub(crate) values: Vec<f64>,

@@ -41,7 +41,7 @@ impl Drop for Video {
     }
 }
 
-/// What one passage of the video measured.
+/// Measurements of one passage of the video.
 struct Passage {
     mib_per_second: f64,
     /// Growth of the resident memory of API and worker, at its largest.

@@ -88,7 +88,7 @@ pub(crate) async fn deliveries(bench: &Bench, report: &mut Report) -> anyhow::Re
     };
     let (dead, alive) =
         in_turns(TURNS, async || beside(&dead.0).await, async || beside(&second.url).await).await?;
-    // Two endpoints have twice the deliveries, whatever becomes of them.
+    // Two endpoints have twice the deliveries, whether or not these arrive.
     let of = Compared { ours: &dead, theirs: &alive, unit: "per s" };
     report.add(Line::ratio(
         "9",

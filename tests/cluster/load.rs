@@ -29,7 +29,7 @@ pub(crate) struct Post {
     targets: Vec<String>,
 }
 
-/// What a load has done.
+/// Result of a load.
 #[derive(Debug, Default)]
 pub(crate) struct Ended {
     pub(crate) posts: Vec<Post>,

@@ -1,7 +1,8 @@
 //! `just proof`: runs the parts of the proof on the commit that is checked out, and writes `docs/PROOF.md`.
 //!
-//! What has passed on this commit is not run again, so that an interrupted proof goes on. Parts run side by side as
-//! `tests::parts` says. Nothing counts of a tree that differs from its commit. Given `guard`, the program is `fanfare`.
+//! Parts that have passed on this commit are not run again, so that an interrupted proof goes on. Parts run side by
+//! side as `tests::parts` says. Nothing counts of a tree that differs from its commit. Given `guard`, the program is
+//! `fanfare`.
 
 use anyhow::{Context, anyhow, bail, ensure};
 use chrono::{DateTime, Utc};

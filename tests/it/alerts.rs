@@ -24,9 +24,9 @@ use tests::{
 use tokio::process::{Child, Command};
 use url::Url;
 
-/// What the address of a runbook begins with.
+/// Beginning of a runbook's address.
 const BASE: &str = "{{ $externalLabels.fanfare_docs }}";
-/// Where the operators of the tests read the pages.
+/// Address at which the operators of the tests read the pages.
 const DOCS: &str = "https://docs.example.com/fanfare/";
 
 fn file(name: &str) -> String {

@@ -436,7 +436,7 @@ async fn a_header_that_cannot_be_read_is_refused_and_never_counts_as_absent() {
     let twice = read().header("Authorization", &key).header("Authorization", "Bearer sk_test_other");
     fail(twice, 401, "unauthorized").await;
     fail(read().header("Authorization", bytes(b"Bearer \xe9")), 401, "unauthorized").await;
-    // What only describes the request is read as far as it can be.
+    // A header that only describes the request is read as far as it can be.
     for (name, value) in
         [("X-Request-Id", &b"\xe9"[..]), ("traceparent", b"\xe9"), ("User-Agent", b"caf\xe9/1.0")]
     {

@@ -138,7 +138,7 @@ async fn a_limited_key_sees_and_changes_what_is_within_its_bound() {
         get(world, &key, &format!("/scheduling/find-slot?account={account}")).await;
         assert_eq!(get(world, &key, "/scheduling/slots").await["data"].as_array().unwrap().len(), 1);
     }
-    // What all posts to the account have in common is the account: when it moves, they move.
+    // All posts to the account have the account in common: when it moves, they move.
     let tenant = limited(world, json!({ "tenant_id": "mine" })).await;
     let path = format!("/social-accounts/{}", scene.account());
     let moved = json!({ "tenant_id": "theirs" });

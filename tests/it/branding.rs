@@ -189,7 +189,7 @@ async fn a_branding_is_set_read_and_replaced() {
     let answer = set(&world, acme()).await;
     assert_eq!(answer, acme());
     assert_eq!(world.get(PATH).await, answer);
-    // What is read can be set.
+    // An answer that was read can be set.
     assert_eq!(set(&world, answer.clone()).await, answer);
 
     let some = json!({
@@ -234,7 +234,7 @@ async fn each_page_shows_the_branding_of_its_organization() {
             assert!(html.contains(color), "{kind}: {html}");
         }
         page.allows_images_of(Some("https://cdn.acme.example:8443"));
-        // What protects the person stays.
+        // Texts that protect the person stay.
         let (expected, fact): (&[u16], &str) = match *kind {
             "begin" => {
                 (&[200], "<b dir=\"auto\">Acme Social</b> asks for access to an account of yours on X")
@@ -446,7 +446,7 @@ async fn a_test_key_sets_a_preview_and_a_live_key_the_branding() {
     };
     ask(Method::PUT, json!({ "name": "Acme", "support_url": "https://acme.example/help" })).await;
     assert!(shown().await.contains("https://acme.example/help"), "test mode shows it too");
-    // Whoever finds a test key puts no link on the pages of live mode.
+    // A person who finds a test key puts no link on the pages of live mode.
     set(&world, json!({ "name": "Evil", "support_url": "https://evil.example/help" })).await;
     let page = shown().await;
     assert!(page.contains("https://evil.example/help") && !page.contains("acme.example"), "{page}");

@@ -113,7 +113,7 @@ async fn a_stop_ends_the_decoding_of_a_picture() {
     stop.send_replace(true);
     let ended = fitting.await.unwrap();
     assert!(matches!(ended, Err(FitError::NotNow("the worker stops"))), "{ended:?}");
-    // The turn is free as soon as the decoder has noticed, for whoever comes next.
+    // The turn is free for the next file as soon as the decoder has noticed.
     let go_on = watch::Sender::new(false);
     let made = shelf.fit(&asset, medium.size_bytes, &fit, &go_on.subscribe()).await.unwrap();
     assert_eq!((made.width, made.height), (100, 100));

@@ -88,7 +88,7 @@ async fn open_slots_are_shown_until_a_post_holds_them() {
     assert!(!page.contains("data-slot") && page.contains("Queued"), "{page}");
     assert!(browser.open(&week(1)).await.contains(&format!("data-slot=\"{}\"", at(1))));
 
-    // What is dropped on a slot goes out at its time.
+    // A post that is dropped on a slot goes out at its time.
     let later = schedule(&mut world, "Later", "ada", "04T18:30:00").await;
     let slot = at(1);
     let form =

@@ -129,7 +129,7 @@ async fn a_script_uploads_a_file_to_its_upload_url() {
     }
     assert_eq!(newest(&world).await["status"], "ready");
 
-    // What a browser says of a name is no declaration: the bytes decide.
+    // The type that a browser derives from a name is no declaration: the bytes decide.
     let program = b"MZ\x90\0\x03\0\0\0".to_vec();
     let announced = ask(&browser, "/media/uploads", &[("filename", "x.exe"), ("size", "8")]).await;
     let upload: Value = serde_json::from_str(&announced.text).unwrap();

@@ -65,7 +65,7 @@ async fn a_text_finds_everything_that_has_it_in_its_name() {
     for name in ["In winter", "winter_ada", "winter.png", "/winter", "Winter reader"] {
         assert!(page.contains(name), "{name}: {page}");
     }
-    // What means something to a pattern means itself.
+    // A character with a meaning in patterns means itself.
     for text in ["w_nter", "%25%25"] {
         let page = browser.open(&format!("/search?q={text}")).await;
         assert!(page.contains("Nothing was found."), "{text}: {page}");

@@ -230,7 +230,7 @@ async fn refusal(data: &Path, port: &str, env: (&str, &str)) -> String {
 #[tokio::test]
 async fn a_variable_of_its_parts_is_taken_or_refused() {
     let dir = Dir::new("dev-variables");
-    // What it determines itself. A new setting is either in its settings or here.
+    // Variables that it determines itself. A new setting is either in its settings or here.
     let expected = [
         "DATABASE_URL",
         "FANFARE_API_ROLE",

@@ -112,7 +112,7 @@ async fn a_worker_that_is_stopped_waits_for_the_publishing_call_and_takes_no_fur
     accepted(&world, 1).await;
 }
 
-/// What it has uploaded is kept, and nothing has failed.
+/// Its uploads are kept, and nothing has failed.
 #[tokio::test]
 async fn a_worker_that_is_stopped_while_it_prepares_hands_the_target_over() {
     let mut world = world().running(&["api", "worker"]).platforms(&["threads"]).start().await;

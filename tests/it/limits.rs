@@ -275,7 +275,7 @@ async fn a_used_up_quota_refuses_calls_until_the_plan_is_upgraded() {
     assert_eq!(usage["api_requests"], json!({ "current": 3, "limit": 3 }));
 
     assert!(!on("gold").await.status.success());
-    // What a test key uses takes nothing from live mode.
+    // Requests with a test key take nothing from live mode.
     assert_eq!(send(with(&live)).await.0, 200);
     let url = format!("{}/account/usage", world.base);
     let usage = send(world.http.get(&url).bearer_auth(&live)).await.2["usage"].clone();
@@ -483,7 +483,7 @@ async fn unknown_keys_are_counted_by_address_and_only_they_are_refused() {
         call.send().await.unwrap()
     };
     let unknown = |n: usize| format!("sk_test_{n:040}");
-    // What is no key is refused without a look-up, and does not count.
+    // A text that is no key is refused without a look-up, and does not count.
     for text in
         ["x", "sk_test_short", &unknown(0)[1..], &format!("{}0", unknown(0)), &unknown(0).replace('0', "-")]
     {

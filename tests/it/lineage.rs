@@ -1,4 +1,4 @@
-//! A database that was restored is recognized, whoever forgot to say so: no worker publishes for it until an operator
+//! A database that was restored is recognized, even if nobody said so: no worker publishes for it until an operator
 //! does. With the roles of `deploy/postgres/roles.sql`.
 
 use crate::{PROGRAM, pages, world};
@@ -166,7 +166,7 @@ async fn nothing_is_published_for_a_dump_that_was_restored_until_an_operator_say
     let mut pg_dump = Command::new(own.clients.join("pg_dump"));
     pg_dump.args(["--format=custom", &url(own.port, "fanfare", "fanfare")]).arg("--file").arg(&dump);
     done(&mut pg_dump).await;
-    // What is published after the backup is not in it.
+    // The publication after the backup is not in it.
     own.use_role("fanfare_worker", "fanfare");
     own.world.run("worker").await;
     assert_eq!(own.world.ended(&post).await["status"], "published");

@@ -53,7 +53,7 @@ async fn a_look_up_tells_what_only_the_platform_knows() {
     assert_eq!(verdict["issues"][1]["path"], json!(["config", "reddit", "subreddit"]));
     assert_eq!(world.accepted("x", "ada").await, 0, "it only reads");
 
-    // What the check refuses is not asked for.
+    // A post that the check refuses is not looked up.
     let asked = world.journal("x", "ada").await.len();
     body["content"] = json!("a".repeat(281));
     body["accounts"] = json!([x]);

@@ -417,7 +417,7 @@ async fn uploads_must_match_the_declared_size_and_digest() {
             "{asset}"
         );
     }
-    // What is sent then is taken, and confirmed.
+    // A file that is sent then is taken, and confirmed.
     let reported = world.declare(json!({ "filename": "a.png" })).await;
     let url = reported["upload_url"].as_str().unwrap();
     assert_eq!(put(&world, url, vec![0; 100_001]).await.as_u16(), 413);

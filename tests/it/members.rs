@@ -87,7 +87,7 @@ async fn a_member_that_resembles_a_known_one_is_refused_with_the_right_name() {
             world.call(Method::POST, "/posts/batch", Some(&json!({ "posts": [body.clone()] }))).await;
         assert_eq!(answer["errors"][0]["errors"][0]["keys"], json!([keys]), "{answer}");
     }
-    // What belongs into each post of a batch publishes nothing beside them.
+    // Members that belong into each post of a batch publish nothing beside them.
     let batch = json!({ "posts": [with(base, &json!({ "is_draft": true }))], "scheduled_at": "2040-01-01" });
     let (status, errors) = issues(&world, Method::POST, "/posts/batch", &batch).await;
     assert_eq!((status, &errors[0]["keys"]), (400, &json!(["scheduled_at"])), "{errors:?}");

@@ -432,7 +432,7 @@ async fn a_person_joins_only_what_they_choose() {
     assert_eq!(stolen.status, StatusCode::UNAUTHORIZED);
     assert_eq!(join(&mut browser, &page, "World").await.leads(), "/dashboard/posts");
     assert_eq!((invited(&stranger).await, invited(&world.key).await), (1, 1), "the stranger's, and Eve's");
-    // What one has joined opens, whoever else has invited.
+    // An organization that one has joined opens, no matter which others have invited.
     let (browser, page) = sign_in(&world, &provider).await;
     assert!(page.text.contains("Join Aaardvark") && !page.text.contains("Join World"), "{}", page.text);
     assert!(browser.open("").await.contains(", viewer"));
@@ -479,7 +479,7 @@ async fn an_identity_is_linked_and_unlinked_by_the_person_themselves() {
     let (_, page) = sign_in(&world, &provider).await;
     assert_eq!(page.leads(), "/dashboard/posts", "{}", page.text);
 
-    // It belongs to Bob, whoever else is signed in at the provider with it.
+    // It belongs to Bob, even if somebody else is signed in at the provider with it.
     let (eve, ..) = people::join(&world, &world.key, "eve@example.com", Role::Viewer).await;
     assert_eq!(link(&world, &provider, &eve).await.leads(), "/dashboard/me?done=identity_taken");
     let form = [("issuer", provider.issuer.as_str()), ("subject", "7")];

@@ -159,7 +159,7 @@ async fn every_command_of_the_page_runs_as_written_where_its_symptom_is() {
     };
     world.until_at(&path, "both deliveries", arrived).await;
 
-    // What the app may spend is spent. Its owner raises the limit, and a retry looks.
+    // The app's spending limit is reached. Its owner raises the limit, and a retry looks.
     let spent = json!({ "recorded": { "/2/tweets": "x.spend-cap-reached" } });
     world.set_sandbox(spent).await;
     let held = published(&world, "Held").await;

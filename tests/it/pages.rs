@@ -28,7 +28,7 @@ const NOT_RUN: [(&str, &str, &str); 2] = [
     ("deployment.md", "sh kubernetes", "needs a cluster; `.ci/manifests` checks the objects"),
     ("deployment.md", "sh systemd", "needs root and systemd as the first process; the units are verified"),
 ];
-/// What follows the fence of a block that has no commands.
+/// Languages of fenced blocks that have no commands.
 const DATA: [&str; 4] = ["json", "yaml", "ini", "text"];
 
 /// Further pages whose sentences name commands.
@@ -171,7 +171,7 @@ fn commands_within_the_text_are_known_to_the_program() {
             let Err(error) = server::command().try_get_matches_from(&words) else { continue };
             let is_known = matches!(
                 error.kind(),
-                // What it is about follows from the sentence.
+                // The argument that is missing follows from the sentence.
                 clap::error::ErrorKind::MissingRequiredArgument
                     | clap::error::ErrorKind::MissingSubcommand
                     | clap::error::ErrorKind::DisplayHelp

@@ -636,7 +636,7 @@ async fn sessions_are_listed_ended_and_end_when_unused() {
             .unwrap();
     };
     age(TimeDelta::minutes(119)).await;
-    // What updates a page by itself is no use.
+    // A request by which a page updates itself is no use.
     let poll = laptop.http.get(format!("{}/dashboard", laptop.origin)).header(header::COOKIE, &laptop.cookie);
     assert_eq!(poll.header("sec-fetch-mode", "cors").send().await.unwrap().status(), StatusCode::OK);
     let used = async || {

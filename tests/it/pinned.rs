@@ -1,4 +1,4 @@
-//! What the specification pins: shapes, tables and enumerations to which nothing may be added.
+//! Shapes, tables and enumerations that the specification pins: nothing may be added to them.
 //!
 //! The expectations are copied from the specification, word by word, and not from the service: strict decoders are
 //! built from the same words. An addition of our own belongs beside these shapes; a test that fails here is no reason
@@ -251,7 +251,7 @@ async fn a_post_keeps_the_files_whose_addresses_it_named() {
     });
     let post = world.post(body.clone()).await;
     let path = format!("/posts/{}", post["id"].as_str().unwrap());
-    // What the post shows can be sent back.
+    // The content that the post shows can be sent back.
     for edit in [
         json!({ "containers": post["containers"] }),
         json!({ "config": post["default_config"] }),

@@ -196,7 +196,7 @@ async fn a_reply_is_a_comment_where_there_are_no_threads() {
     // Comments have no metrics of their own.
     let analytics = world.get(&format!("/posts/{}/analytics", id(&first))).await;
     assert_eq!(analytics["metrics_by_account"], json!([]));
-    // What can't be edited in a photo's post can be in a comment.
+    // A text that can't be edited in a photo's post can be in a comment.
     let target = on(&second, "facebook");
     let path = format!("/posts/{}/targets/{}", id(&second), target["id"].as_str().unwrap());
     let (status, edited) =
@@ -298,7 +298,7 @@ async fn what_cannot_be_replied_to_is_refused_with_its_path() {
     );
     assert_eq!(outcome["data"].as_array().unwrap().len(), 1);
 
-    // What the body alone tells is a 400, and what a post replies to never changes.
+    // An error that the body alone tells is a 400, and the post that is replied to never changes.
     for (body, path) in [
         (json!({ "content": "a" }), json!(["accounts"])),
         (json!({ "content": "a", "reply_to": "7" }), json!(["reply_to"])),

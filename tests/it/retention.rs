@@ -142,7 +142,7 @@ async fn what_no_partition_was_made_for_is_moved_into_it_later() {
 
     assert_eq!(partition(&db, weeks(9)).await.default_bytes, 2 * 8192, "a page of each table");
 
-    // What stays in the default partition is deleted row by row when it is old.
+    // Rows that stay in the default partition are deleted one by one when they are old.
     tests::sql(
         &db,
         "update events set id = uuid_at(now() + interval '9 weeks') where id > uuid_at('2050-01-01')",

@@ -1,4 +1,4 @@
-//! What failed for good is published after all when its user asks for it, and never twice.
+//! A target that failed for good is published after all when its user asks for it, and never twice.
 
 use crate::{
     api::{fail, key, request},

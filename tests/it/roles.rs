@@ -39,7 +39,7 @@ async fn connect(db: &Pool) -> [PgConnection; 2] {
     }
     let granted = Roles { api: Some(&roles[0]), worker: Some(&roles[1]) };
     store::upkeep::roles::grant(db, granted).await.unwrap();
-    // What is granted already is granted again.
+    // Privileges that are granted already are granted again.
     store::upkeep::roles::grant(db, granted).await.unwrap();
     let connected = roles.map(|role| {
         let options = (*db.connect_options()).clone().username(&role).password("tests");

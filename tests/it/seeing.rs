@@ -1,4 +1,4 @@
-//! What operators see: metrics and logs.
+//! Metrics and logs for operators.
 
 use crate::world;
 use regex::Regex;

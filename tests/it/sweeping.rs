@@ -335,7 +335,7 @@ async fn a_post_that_temporal_refuses_fails_with_a_reason() {
     };
     let ended = wait_until("the post to fail", look).await;
     let message = ended.targets[0].error_message.as_deref().unwrap();
-    // What Temporal says is for operators only.
+    // The message of Temporal is for operators only.
     assert_eq!(message, "the service could not start to publish it; its operator is told the reason");
     assert_eq!(store::outbox::len(db).await.unwrap(), 0, "nothing is retried");
     // The message is kept for an operator; an earlier message started the workflow.

@@ -95,7 +95,7 @@ async fn posts_are_published_over_mutual_tls_with_an_api_key() {
     assert!(migrated.status.success(), "{}", text(&migrated));
     assert!(world.stop("all").await);
 
-    // What Temporal refuses ends a worker, with the reason.
+    // A worker that Temporal refuses ends, with the reason.
     let stranger = Authority::new("Strangers");
     let other_ca = stranger.write(directory.join("other-ca.pem"));
     let [other_certificate, other_key] = stranger.issue("fanfare").write(&directory, "other");
@@ -348,7 +348,7 @@ async fn posts_wait_while_temporal_does_not_accept_the_service() {
     world.log_to(&log);
     world.run("api").await;
     let post = world.post(json!({ "content": "Before the key is replaced", "accounts": ["ada"] })).await;
-    // What Temporal refuses for good is parked after eight attempts.
+    // A message that Temporal refuses for good is parked after eight attempts.
     wait_until("many attempts to send the message", async || {
         let attempts =
             "select coalesce(max(attempts), 0) from outbox where org_id = $1 and parked_at is null";

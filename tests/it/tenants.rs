@@ -69,7 +69,7 @@ fn ids(list: &Value) -> Vec<&str> {
     list["data"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect()
 }
 
-/// What is found of a scene's first tenant by whoever must not.
+/// Returns the resources of a scene's first tenant that are found by a key that must not find them.
 async fn found(world: &World, key: &str, account: &str, posts: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     let mut look = async |path: String, is_there: &dyn Fn(u16, &Value) -> bool| {
@@ -207,7 +207,7 @@ async fn an_account_that_moves_leaves_its_profile_and_the_keys_that_name_it() {
         assert_eq!(status, StatusCode::OK, "{edited}");
         edited
     };
-    // What is no move changes nothing.
+    // An edit that is no move changes no access.
     edit(json!({ "tenant_id": "one", "display_name": "Ours" })).await;
     for key in [&by_profile, &by_account] {
         assert_eq!(get(&world, key, &path).await.0, 200);
@@ -328,7 +328,7 @@ async fn rests_and_freezes_are_of_the_account_at_its_platform() {
     let mut both = vec![first.clone(), second.clone()];
     both.sort();
     assert_eq!(frozen().await, both);
-    // Whoever returns finds them as well, once.
+    // An account that returns has them as well, once.
     assert!(leave(&second).await);
     assert_eq!(world.connect_for("x", "ada", "one").await, first);
     assert_eq!(frozen().await, both);

@@ -330,7 +330,7 @@ async fn only_a_part_that_is_missing_is_rewritten_and_its_text_is_checked() {
         let issue = &problem["errors"][0];
         assert_eq!((&issue["code"], &issue["path"]), (&json!(code), &path), "{problem}");
     }
-    // What is live can't be changed on X.
+    // A part that is live can't be changed on X.
     let (status, problem) = rewrite(&world, &post, json!([{ "position": 1, "content": "Two" }])).await;
     assert_eq!((status, &problem["code"]), (refused, &json!("editing_unsupported")), "{problem}");
     let (status, problem) = world.call(Method::POST, &format!("{}/retry", target_path(&post)), None).await;

@@ -132,7 +132,7 @@ async fn a_post_has_one_trace_from_the_request_to_the_platform_and_the_webhook()
     for delivery in receiver.all() {
         assert_eq!(delivery.header("traceparent"), "", "endpoints have no part in the trace");
     }
-    // What failed is an error, and what went well is not.
+    // A span that failed is an error, and one that went well is not.
     let failed = trace_id(&retried);
     let attempts = wait_until("the spans of both attempts", async || {
         let spans: Vec<_> = collector.spans().0.into_iter().filter(|span| span.trace_id == failed).collect();

@@ -56,7 +56,7 @@ fn every_file_names_the_same_version_of_temporal() {
     assert!(images >= 3, "only {images} images were found");
 }
 
-/// What the tests run on is what the compose file runs, wherever the CLI comes from.
+/// The tests run on the version that the compose file runs, wherever the CLI comes from.
 #[tokio::test]
 async fn the_development_server_is_the_version_of_production() {
     let program = &shared(&crate::PROGRAM).await.temporal_server.program;

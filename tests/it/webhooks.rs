@@ -432,7 +432,7 @@ async fn a_waiting_delivery_is_attempted_now_on_demand_and_ends_with_its_endpoin
     assert!(responses.iter().all(|response| response["at"].is_string() && response["duration_ms"].is_u64()));
     assert!(responses[0]["error"].as_str().unwrap().contains("answered 500"), "{details:#}");
     assert_eq!(responses[2]["error"], Value::Null);
-    // What was answered in an earlier round is kept.
+    // The answers of an earlier round are kept.
     world.call(Method::POST, &again, None).await;
     let repeated = |found: &Value| found["responses"].as_array().unwrap().len() == 4;
     world.until_at(&path, "another answer", repeated).await;
@@ -504,7 +504,7 @@ async fn an_unresponsive_endpoint_delays_nobody() {
     .await;
 }
 
-/// Whoever reaches Temporal can start the workflow that reveals a signing secret, with a key of their own.
+/// Anybody who reaches Temporal can start the workflow that reveals a signing secret, with a key of their own.
 #[tokio::test]
 async fn a_signing_secret_is_revealed_to_the_api_only() {
     let world = world().start().await;

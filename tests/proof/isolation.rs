@@ -27,7 +27,7 @@ use tests::{
     proof::Section,
 };
 
-/// What callers were answered.
+/// Answers to callers, counted.
 #[derive(Default)]
 struct Tally {
     /// Number of what was not asked, because it creates something of the caller's own, or is shared with them.

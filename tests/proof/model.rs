@@ -20,7 +20,7 @@ const THREADS: usize = 2;
 /// A throttled call, a refused token, a server error and a refused post.
 const ERRORS: &[ErrorCode] =
     &[ErrorCode::RateLimited, ErrorCode::TokenExpired, ErrorCode::Upstream(503), ErrorCode::Rejected(400)];
-/// What several posts of an account meet together.
+/// Errors that several posts of an account meet together.
 const SHARED_ERRORS: &[ErrorCode] =
     &[ErrorCode::RateLimited, ErrorCode::AppRefused, ErrorCode::Upstream(503)];
 /// An error that says nothing.
@@ -272,9 +272,11 @@ fn no_rule_of_waiting_can_be_left_out() {
     let forever: &str = Progress::EveryWaitEnds.into();
     for flaw in WaitFlaw::iter() {
         let (waits, violated) = match flaw {
-            WaitFlaw::WaitsAnew => (Waits { falters: true, ..waits(&[]) }, forever),
-            WaitFlaw::RestsAnew => (Waits { has_others: true, ..waits(&[ErrorCode::RateLimited]) }, forever),
-            WaitFlaw::PollsAnew => (Waits { processes: true, ..waits(&[]) }, forever),
+            WaitFlaw::RestartsWait => (Waits { falters: true, ..waits(&[]) }, forever),
+            WaitFlaw::RestartsRest => {
+                (Waits { has_others: true, ..waits(&[ErrorCode::RateLimited]) }, forever)
+            }
+            WaitFlaw::RestartsPolling => (Waits { processes: true, ..waits(&[]) }, forever),
             WaitFlaw::ThrottlesForFree => (waits(&[ErrorCode::RateLimited]), forever),
             WaitFlaw::RefreshesForFree => {
                 (waits(&[ErrorCode::TokenExpired, ErrorCode::RateLimited]), forever)

@@ -134,7 +134,7 @@ pub struct Passed {
     pub ended: DateTime<Utc>,
 }
 
-/// What the parts have written that passed on one commit.
+/// Results of the parts that passed on one commit.
 pub struct Kept {
     commit: String,
     dir: PathBuf,
@@ -342,7 +342,7 @@ mod tests {
             run(&kept, part, part.sections, passed(0, 60)).unwrap();
         }
         assert_eq!(kept.page(2).unwrap(), Err(vec![last.name]));
-        // What another commit has does not complete it.
+        // Results of another commit do not complete it.
         let other = Kept::of(&dir, "decaf").unwrap();
         run(&other, last, last.sections, passed(0, 60)).unwrap();
         assert_eq!(kept.page(2).unwrap(), Err(vec![last.name]));

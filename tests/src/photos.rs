@@ -83,7 +83,7 @@ impl Photo {
         let lies = self.orientation > 4;
         let sides = if lies { (self.height, self.width) } else { (self.width, self.height) };
         RgbImage::from_fn(sides.0, sides.1, |column, row| {
-            // Where the 0th row and the 0th column are.
+            // Position of the 0th row and the 0th column.
             let (x, y) = match self.orientation {
                 // The top, and the left-hand side.
                 1 => (column, row),

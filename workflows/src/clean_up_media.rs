@@ -11,7 +11,7 @@ use temporalio_workflow::{
     ActivityOptions, RetryPolicy, WorkflowContext, WorkflowResult, workflow, workflow_methods,
 };
 
-/// What the schedule says about itself.
+/// Description of the schedule.
 pub const NOTE: &str = "Deletes media files that are no longer needed";
 /// Interval of the schedule.
 pub const INTERVAL: Duration = Duration::from_secs(3600);

@@ -36,7 +36,7 @@ pub fn id(base: &str) -> String {
     format!("{base}-collect-metrics")
 }
 
-/// What the schedule says about itself.
+/// Description of the schedule.
 pub const NOTE: &str = "Fetches the metrics of recently published posts";
 
 /// Collects metrics once. See the [module](self).

@@ -86,7 +86,7 @@ impl DrainEndpoint {
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
         let Input { endpoint, time_scale } = ctx.state(|state| state.input.clone());
         loop {
-            // What was written before a signal arrived is seen by the activity that begins now.
+            // Deliveries that were written before a signal arrived are seen by the activity that begins now.
             ctx.state_mut(|state| state.is_woken = false);
             let drained = ctx.execute_activity(Webhooks::drain, endpoint, drain_options(time_scale)).await;
             let is_woken = ctx.state(|state| state.is_woken);

@@ -62,7 +62,7 @@ pub struct Input {
     /// Scale of all waits.
     #[serde(default)]
     pub time_scale: TimeScale,
-    /// What is done already.
+    /// Progress of earlier runs.
     #[serde(default, skip_serializing_if = "Progress::is_none")]
     pub progress: Progress,
 }
@@ -80,7 +80,7 @@ impl Input {
     }
 }
 
-/// What earlier runs of a post's workflow have done.
+/// Progress of earlier runs of a post's workflow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Targets whose first attempt was made: a workflow of their own goes on with them.
@@ -90,7 +90,7 @@ pub struct Progress {
     /// Targets that failed or waited, as the operators' search has been told.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub waits: BTreeMap<TargetId, (TargetStatus, ErrorCode)>,
-    /// What the search shows.
+    /// Status and error code that the search shows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<(TargetStatus, ErrorCode)>,
     /// True if the post was deleted.
@@ -104,7 +104,7 @@ impl Progress {
     }
 }
 
-/// What the wait for a post's time has come to.
+/// Result of the wait for a post's time.
 enum Due {
     /// It is due.
     Now,
@@ -114,7 +114,7 @@ enum Due {
     Continues,
 }
 
-/// What a run leaves of a target.
+/// State in which a run leaves a target.
 enum Turn {
     /// The target has this final status.
     Ended(TargetStatus),

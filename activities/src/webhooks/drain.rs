@@ -58,7 +58,7 @@ pub(super) async fn drain(
     is_stopped: impl Fn() -> bool,
 ) -> anyhow::Result<DrainResult> {
     let EndpointRef { owner, webhook } = endpoint;
-    // Held to the end: whoever has many endpoints has no more than a share of the activities either.
+    // Held to the end: an organization with many endpoints has no more than a share of the activities either.
     let share = match shares.take(owner.org, (deps.engine.jitter)()) {
         Ok(share) => share,
         Err(wait) => return Ok(DrainResult::Crowded { wait }),

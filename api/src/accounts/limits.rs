@@ -179,7 +179,7 @@ pub(crate) async fn exhausted(
     Ok(reasons)
 }
 
-/// What an account has left of the documented limit that it is nearest to.
+/// Usage of the documented limit that an account is nearest to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
     /// Main posts that are published or planned in the window.

@@ -1,4 +1,4 @@
-//! What an organization's branding makes of a page: a style, a policy source and some texts.
+//! An organization's branding as its pages use it: a style, a policy source and some texts.
 //!
 //! The values are checked when they are set (`crate::branding`) and read again here, so that a row never becomes
 //! markup, a style or a part of the content security policy because of a rule that changed since.

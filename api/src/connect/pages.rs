@@ -231,7 +231,7 @@ pub(crate) fn failed(brand: &Brand, platform: &str, error: LoginError) -> Respon
     respond(StatusCode::BAD_REQUEST, brand, &page, None)
 }
 
-/// What failed, with an organization's heading, and its description below.
+/// Returns the page of a failure, with an organization's heading, and its description below.
 fn failure<'a>(brand: &'a Brand, heading: &'a str, text: &'a str, code: Option<&'a str>) -> Failed<'a> {
     let texts = &brand.pages.failure;
     Failed {
@@ -243,7 +243,7 @@ fn failure<'a>(brand: &'a Brand, heading: &'a str, text: &'a str, code: Option<&
     }
 }
 
-/// What took too long, unless the organization has texts of its own for it.
+/// Returns the page of an expired login, with the organization's texts for it, if there are any, in place of these.
 fn expired<'a>(brand: &'a Brand, heading: &'a str, text: &'a str, code: Option<&'a str>) -> Failed<'a> {
     let texts = &brand.pages.expired;
     Failed {

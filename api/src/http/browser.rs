@@ -1,4 +1,4 @@
-//! What a browser tells about itself: which site sent a request, and cookies.
+//! Facts that a browser tells about itself: the site that sent a request, and cookies.
 
 use crate::{app::App, http::headers};
 use poem::Request;

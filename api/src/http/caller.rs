@@ -58,7 +58,7 @@ pub struct Call<'a> {
     pub bound: &'a Bound,
     /// Scopes of the caller.
     pub scopes: &'a [Scope],
-    /// What the caller's client token is limited to; `None` for an API key.
+    /// Limits of the caller's client token; `None` for an API key.
     pub client: Option<&'a Client>,
     /// Who calls, for the audit trail.
     pub by: &'a Actor,

@@ -1,7 +1,7 @@
 //! Cross-origin requests to the operations that client tokens can call.
 //!
-//! Any origin may send them, since a token and no cookie authorizes them: whoever has the token could send them
-//! without a browser as well. Other operations take API keys, which belong on no page.
+//! Any origin may send them, since a token and no cookie authorizes them: a holder of the token could send them without
+//! a browser as well. Other operations take API keys, which belong on no page.
 
 use crate::{
     app::PREFIX,

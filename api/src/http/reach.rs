@@ -1,4 +1,4 @@
-//! What a key with a bound may do: one line per operation.
+//! Access of keys with a bound: one line per operation.
 //!
 //! A key can be limited to an end tenant, a profile or some accounts ([`domain::bound`]). This table says for every
 //! operation what that means. An operation that concerns one resource is refused here, before its function runs,
@@ -10,7 +10,7 @@ use domain::client::Client;
 use poem::http::Method;
 use store::bounds::Resource;
 
-/// What a key with a bound may do with an operation.
+/// Access of a key with a bound to an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Nothing: it concerns the whole organization.
@@ -26,7 +26,7 @@ pub enum Reach {
 use Reach::{Of, Organization, Token, Within};
 use Resource::{Account, Media, Post, Profile};
 
-/// What a key with a bound may do with each operation.
+/// Access of a key with a bound to each operation.
 pub const TABLE: &[(&str, &str, Reach)] = &[
     ("GET", "/account/audit", Organization),
     ("GET", "/account/requests", Organization),

@@ -164,7 +164,7 @@ fn add_defaults(block: &mut Map<String, Value>, groups: &[Group<'_>], platform: 
     shared.retain(|key, value| others.iter().all(|group| group.block.get(key) == Some(&*value)));
     let is_single = |key: &str| !given.contains(key) && !shared.contains_key(key);
     let own = block.get(ACCOUNTS).and_then(Value::as_object);
-    // What would be added is measured before anything is copied.
+    // The additions are measured before anything is copied.
     let (mut entries, mut size) = (own.map_or(0, Map::len), 0);
     let mut singles = Vec::new();
     for group in groups {

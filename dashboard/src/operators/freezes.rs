@@ -1,4 +1,4 @@
-//! What is frozen.
+//! Freezes that are in force.
 
 use super::{Operator, outcome::Outcome};
 use crate::{

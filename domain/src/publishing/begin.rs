@@ -1,4 +1,4 @@
-//! Whether an attempt at a target begins, and as what.
+//! The decision whether an attempt at a target begins, and as what.
 //!
 //! The order of the conditions is part of the protocol: a target that has ended is not early, one that is early waits for
 //! no file, and a call that is to be looked up waits for no freeze. What takes a lock or a write to find out is a
@@ -122,7 +122,7 @@ impl<'a> Snapshot<'a> {
 pub enum Question {
     /// Is one of the target's files still being fetched or read?
     File,
-    /// What has become of the post that it replies to?
+    /// Which state is the post in that it replies to?
     Parent,
     /// Is the freeze still open? Its row is locked from then on.
     Freeze,
@@ -143,7 +143,7 @@ pub struct Answers {
     pub app_until: Option<Option<DateTime<Utc>>>,
 }
 
-/// What follows for a target that an attempt was to begin for.
+/// Decision on a target that an attempt was to begin for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// The answer to this question decides.
@@ -198,7 +198,7 @@ pub struct Rest {
 /// An attempt that begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// Where it publishes.
+    /// Place where it publishes.
     pub place: Place,
     /// Reason why nothing new may be published; calls already begun are still looked up.
     pub barred: Option<Barred>,
@@ -417,7 +417,7 @@ impl Steps<'_> {
         let Some(found) = &self.answers.parent else { return Break(Decision::Ask(Question::Parent)) };
         match found {
             Found::Gone(reason) => placed(known, Some(Barred::NoParent(*reason))),
-            // What is being deleted may stay, or its place be lost: nothing is published below it until that is
+            // A post that is being deleted may stay, or its place be lost: nothing is published below it until that is
             // known, but a call is looked up.
             Found::Held { .. }
                 if self.holds(Condition::LooksUpBelow, at.parent.is_some() && at.is_in_doubt()) =>

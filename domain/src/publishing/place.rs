@@ -1,10 +1,10 @@
-//! Where a target is published: as a post of its own, or below a live one.
+//! The place where a target is published: as a post of its own, or below a live one.
 
 use crate::{PostStatus, TargetStatus};
 use chrono::{DateTime, Utc};
 use std::{fmt, time::Duration};
 
-/// Where a target is published.
+/// Place where a target is published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// As a post of its own.
@@ -116,7 +116,7 @@ mod tests {
             (P::Published, T::Published, false, None),
             (P::Partial, T::Published, false, None),
             (P::Published, T::Published, true, Some(NoParent::Unpublished)),
-            // What is live stays so, whatever becomes of its post.
+            // A live target stays live, in whichever state its post ends.
             (P::Canceled, T::Published, false, None),
             (P::Failed, T::Dead, false, Some(NoParent::Dead)),
             (P::Draft, T::Dead, false, Some(NoParent::Dead)),

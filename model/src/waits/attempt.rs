@@ -118,7 +118,7 @@ impl Waits {
         u32::from(run.state.unanswered) >= retry::MAX_UNANSWERED
     }
 
-    /// Publishes what is not live yet. A target is live with its first container, whoever found that.
+    /// Publishes what is not live yet. A target is live with its first container, no matter which attempt found that.
     fn publish(&self, mut run: Run, barred: Option<Barred>, next: &mut Steps) {
         if run.state.parts[0].is_live && run.state.status != TargetStatus::Published {
             self.settle(&mut run.state, EndKind::Live, false);
@@ -267,7 +267,7 @@ impl Waits {
 
     /// Notes that the platform is processing, or gives up when its window has closed.
     fn keep_processing(&self, run: Run, next: &mut Steps) {
-        let since = run.processing_since.filter(|_| !self.has(WaitFlaw::PollsAnew)).unwrap_or(0);
+        let since = run.processing_since.filter(|_| !self.has(WaitFlaw::RestartsPolling)).unwrap_or(0);
         if self.at(since) + WINDOW <= NOW {
             self.give_up(run, run.state.is_in_doubt(), next);
             return;
@@ -449,10 +449,10 @@ impl Waits {
         then: Then,
         next: &mut Steps,
     ) {
-        let before = run.waiting.filter(|_| !self.has(WaitFlaw::WaitsAnew));
+        let before = run.waiting.filter(|_| !self.has(WaitFlaw::RestartsWait));
         let before = before.map(|waiting| self.noted(waiting));
         // Without the one before, the end is that of a first wait.
-        let until = match self.has(WaitFlaw::WaitsAnew) {
+        let until = match self.has(WaitFlaw::RestartsWait) {
             true => NOW + (until - self.at(run.waits_since())),
             false => until,
         };

@@ -1,4 +1,4 @@
-//! What users and operators do with a target.
+//! Actions of users and operators on a target.
 
 use super::{Above, Cause, File, Next, Steps, Turn, WaitFlaw, WaitState, Waits};
 use domain::TargetStatus;

@@ -530,7 +530,7 @@ fn settings_of_a_main_post_have_no_effect_on_a_reply() {
         told(json!({ "poll": poll, "reply_settings": "following" })),
         [unused("poll"), unused("reply_settings")]
     );
-    // What can't be stored is an error all the same.
+    // A value that can't be stored is an error all the same.
     let invalid = (Severity::Error, "setting_invalid".to_owned(), json!("reply_settings"));
     assert_eq!(told(json!({ "reply_settings": "nobody" })), [invalid]);
 }

@@ -4,7 +4,7 @@
 //! Reddit takes the same crosspost as often as it is sent (<https://github.com/praw-dev/praw/issues/1023>). So each one to a
 //! further subreddit is noted in the checkpoint before its call, and never sent again unless its answer says that nothing
 //! was published. One without an answer is searched for in the list of the author's posts, which names what each
-//! crossposts. Whatever becomes of them, the post is live, and its owner is told.
+//! crossposts. Whether or not they succeed, the post is live, and its owner is told.
 
 use super::{
     API, SITE, Settings, Step,

@@ -497,7 +497,7 @@ fn body(post: &PublishRequest, settings: &Settings, step: &Step) -> Value {
 
 /// The upload of a post's media.
 struct Uploads<'a> {
-    /// What the media show that X warns of.
+    /// Content of the media that X warns of.
     warning: &'a [SensitiveContent],
 }
 

@@ -334,7 +334,7 @@ async fn a_pin_declares_ai_or_is_not_created() {
         assert_eq!((code.as_str(), &path[3]), ("setting_invalid", &place));
     }
 
-    // Where Pinterest refuses the declaration, no pin is created without it.
+    // If Pinterest refuses the declaration, no pin is created without it.
     let words = "Invalid request: Additional properties are not allowed ('ai_disclosures' was unexpected)";
     world.lie(&[("/api.pinterest.com/v5/pins", 400, json!({ "code": 1, "message": words }))]);
     let before = pins(&world).len();
@@ -421,7 +421,7 @@ async fn slots_are_those_of_several_pictures() {
         let post = PublishRequest { media, settings: slots(count), ..mixed.clone() };
         assert_eq!(issues(&actor, &post), expected, "{count} for {} media", post.media.len());
     }
-    // What is not used is not sent.
+    // Slots that are not used are not sent.
     for media in [actor.post_with("", MediaKind::Image, 1).media, mixed.media.clone()] {
         let post = PublishRequest { media, settings: slots(1), ..mixed.clone() };
         let page = actor.shown(&actor.publish(&post).await.on("publish")).await;

@@ -754,7 +754,7 @@ async fn a_published_post_is_crossposted_to_further_subreddits() {
             notes.iter().all(|note| note.starts_with("Crossposted to r/") && note.contains("http")),
             "{notes:?}"
         );
-        // What is done is not done again.
+        // Crossposts that were made are not made again.
         let (again, notes, _) = followed(&actor, &post, at).await;
         assert_eq!((again, notes.len()), (Located::certain(id.clone()), 0));
         assert_eq!(crossposted(&actor, &id).await, expected);
@@ -862,7 +862,7 @@ async fn crossposts_follow_only_the_post_of_this_very_call() {
     let restored = PublishRequest { is_restored: true, ..post.clone() };
     let (located, notes, _) = followed(&actor, &restored, at.clone()).await;
     assert!(matches!(located, Located::Live(Found::ByText(_))) && notes.len() == 1, "{located:?} {notes:?}");
-    // What is frozen, stopped or deleted is not crossposted.
+    // A post that is frozen, stopped or deleted is not crossposted.
     let barred = Kept::barred();
     let located = actor.settle_in(&barred, &post, &at).await.on("settle");
     assert!(matches!(located, Located::Live(Found::Certain(_))), "{located:?}");

@@ -488,7 +488,7 @@ async fn captions_that_x_refuses_are_told_before_or_after() {
     }
     assert_eq!(actor.accepted().await, 0);
 
-    // What X refuses when it is due does not fail the post; what may pass is repeated.
+    // Captions that X refuses when they are due do not fail the post; temporary failures are retried.
     post.settings = json!({ "captions": [english, { "language": "de", "content": WEBVTT }] });
     let no = json!({ "title": "Invalid Request", "detail": "The subtitle file is invalid.", "status": 400 });
     world.lie(&[("/api.x.com/2/media/subtitles", 400, no)]);

@@ -183,7 +183,7 @@ fn each_container_replies_to_the_one_before_or_to_the_main_one() {
         ("x", below(), &[], Some(("1", "2"))),
         ("x", below(), &["a"], Some(("1", "a"))),
         ("x", Place::Nowhere, &[], None),
-        // What takes one comment takes it below the main post.
+        // A platform that takes one comment takes it below the main post.
         ("instagram", Place::Own, &["a"], Some(("a", "a"))),
         ("instagram", below(), &[], Some(("1", "1"))),
     ] {

@@ -30,7 +30,7 @@ pub(super) struct Pin {
     /// Alternative text.
     pub(super) alt: Option<String>,
     color: Option<String>,
-    /// What its creator declares about AI in it.
+    /// Declarations of its creator about AI in it.
     #[serde(default)]
     pub(super) disclosures: Vec<String>,
     kind: String,
@@ -47,7 +47,7 @@ pub(super) struct Pin {
     pub(super) created_at: DateTime<Utc>,
 }
 
-/// What belongs to one of several images.
+/// Properties of one of several images.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Slot {
     pub(super) title: Option<String>,

@@ -59,7 +59,7 @@ pub(super) struct Media {
     /// Play time of a video, in milliseconds, as its header says.
     #[serde(default)]
     play_time_ms: Option<u64>,
-    /// What the viewer is warned of.
+    /// Content that the viewer is warned of.
     #[serde(default)]
     pub(super) warnings: Vec<String>,
     /// Subtitles of a video.

@@ -1,4 +1,4 @@
-//! What metrics grew by in a period, by day, platform and account, and the best posts of the period.
+//! Growth of metrics in a period, by day, platform and account, and the best posts of the period.
 //!
 //! Growth is read from the sums of each account and day that [`crate::usage::metrics::record`] keeps, so that its cost does
 //! not grow with the number of posts. The best posts are those among the latest of the period, a bounded number.
@@ -126,7 +126,7 @@ pub struct Best {
 
 macro_rules! growth {
     ($row:ident) => {
-        // What does not fit is the largest number.
+        // A sum that does not fit becomes the largest number.
         Growth(
             [
                 $row.impressions,

@@ -233,7 +233,7 @@ pub async fn of_cause(
     Ok(rows.into_iter().map(|row| (row.post_id.into(), row.id.into())).collect())
 }
 
-/// What an organization has done on the way to its first published post, in one mode.
+/// Steps of an organization on the way to its first published post, in one mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steps {
     /// It has an API key.

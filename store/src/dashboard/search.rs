@@ -9,7 +9,7 @@ use uuid::Uuid;
 /// The latest media that are searched by name.
 const LATEST_MEDIA: i64 = 5_000;
 
-/// What an id leads to.
+/// Resource that an id leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Located {
     /// A post: its own id, or that of a target.

@@ -377,7 +377,7 @@ pub async fn end_sessions(
     Ok(ended)
 }
 
-/// What an id leads to.
+/// Resource that an id leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Located {
     /// A post: its own id, or that of a target.
@@ -406,7 +406,7 @@ pub async fn locate(db: &PgPool, id: Uuid) -> sqlx::Result<Option<Located>> {
     }))
 }
 
-/// Returns the owner of an API key, whoever it is.
+/// Returns the owner of an API key, of any organization.
 pub async fn owner_of_key(db: &PgPool, key: KeyId) -> sqlx::Result<Option<Owner>> {
     let row = sqlx::query!(
         r#"select org_id, mode as "mode: Parsed<Mode>" from api_keys where id = $1 and client is null"#,
@@ -417,7 +417,7 @@ pub async fn owner_of_key(db: &PgPool, key: KeyId) -> sqlx::Result<Option<Owner>
     Ok(row.map(|row| Owner { org: row.org_id.into(), mode: row.mode.0 }))
 }
 
-/// What a reconciliation did.
+/// Result of a reconciliation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reconciled {
     /// Number of messages that were written for overdue rows.

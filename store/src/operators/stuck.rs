@@ -33,7 +33,7 @@ domain::string_enum! {
 /// Something that is stuck.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Item {
-    /// What it is, as [`Kind`] spells it.
+    /// Kind of the item, as [`Kind`] spells it.
     pub kind: &'static str,
     /// Id of the row.
     pub id: String,

@@ -29,7 +29,7 @@ pub struct Load {
     pub oldest: Option<DateTime<Utc>>,
 }
 
-/// What is stuck, summed up. Each list begins with the group that has most.
+/// Stuck items, summed up. Each list begins with the group that has most.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// All together.

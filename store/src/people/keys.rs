@@ -36,7 +36,7 @@ pub struct Key {
     pub scopes: Vec<Scope>,
     /// The data that the key is limited to.
     pub bound: Bound,
-    /// What a client token is limited to beside its tenant; `None` for an API key.
+    /// Limits of a client token beside its tenant; `None` for an API key.
     pub client: Option<Client>,
     /// Last four characters of the key's text, to tell keys apart.
     pub last_four: String,

@@ -48,7 +48,7 @@ pub struct Edit {
     pub containers: Option<Vec<Container>>,
     /// Accounts to publish to, with their platforms, no account twice; `None` keeps them.
     pub accounts: Option<Vec<(AccountId, String)>>,
-    /// Where targets deviate from the post; replaces what was stored.
+    /// Deviations of targets from the post, which replace the stored ones.
     pub deviations: Deviations,
     /// Assets of the containers to create with the edit: files that are fetched.
     pub imports: Vec<(MediaId, NewMedia)>,

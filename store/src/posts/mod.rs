@@ -174,7 +174,7 @@ pub struct Target {
     pub unpublished_at: Option<DateTime<Utc>>,
     /// When the published post was last changed on the platform.
     pub edited_at: Option<DateTime<Utc>>,
-    /// What was changed since it was published.
+    /// Changes since it was published.
     pub edits: Option<Edits>,
     /// Parts of a live post that are not published and not awaited, in order.
     pub missing: Vec<Missing>,
@@ -187,7 +187,7 @@ impl Target {
     }
 }
 
-/// What was changed in a live target's posts since they were published.
+/// Changes to a live target's posts since they were published.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Edits {
     /// New texts, by the position of the container.
@@ -259,7 +259,7 @@ pub struct NewPost {
     pub containers: Vec<Container>,
     /// Accounts to publish to, with their platforms, in order.
     pub accounts: Vec<(AccountId, String)>,
-    /// Where targets deviate from the post.
+    /// Deviations of targets from the post.
     pub deviations: Deviations,
     /// Assets of the containers to create with the post: files that are fetched.
     pub imports: Vec<(MediaId, NewMedia)>,
@@ -278,7 +278,7 @@ pub struct Deviations {
     pub targets: BTreeMap<AccountId, Deviation>,
 }
 
-/// Where a target deviates from its post.
+/// Deviation of a target from its post.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Deviation {
     /// Number of its variant; 0 for the post's content.
@@ -511,8 +511,8 @@ pub async fn get(db: &PgPool, access: Access<'_>, id: PostId) -> sqlx::Result<Op
     Ok(row.map(Post::from))
 }
 
-/// Where a list of posts is read from, newest first. What is rare among the owner's posts is found by an index that
-/// contains only it, instead of by looking through the others.
+/// Source of a list of posts, newest first. Posts that are rare among the owner's are found by an index that contains
+/// only them, instead of by looking through the others.
 enum Source {
     /// All posts of the owner, or of one status.
     Posts,

@@ -63,7 +63,7 @@ impl Changes {
 /// The result of an edit's calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditResult {
-    /// What the platform has changed for sure: all of the edit, or its first part.
+    /// Changes that the platform has made for sure: all of the edit, or its first part.
     pub made: Changes,
     /// True if every call was made.
     pub is_whole: bool,

@@ -4,8 +4,8 @@
 //! at no cost to their budget, and one of them at a time looks whether the platform takes the app again. What is
 //! published ends the hold. A publishing call that was begun before is still looked up.
 //!
-//! Where the platform refuses the app for some posts only, each of them waits for itself: its row has the target's id after
-//! the app, so that it holds no other post, and operators are told as of any other.
+//! If the platform refuses the app for some posts only, each of them waits for itself: its row has the target's id
+//! after the app, so that it holds no other post, and operators are told as of any other.
 
 use super::{Attempt, TargetKey};
 use crate::bounds::{Access, Resource};
@@ -92,7 +92,7 @@ pub async fn lift(db: &PgPool, attempt: &Attempt) -> sqlx::Result<()> {
 pub struct Held {
     /// Since when.
     pub since: DateTime<Utc>,
-    /// What the platform says.
+    /// Message of the platform.
     pub message: String,
 }
 

@@ -112,7 +112,7 @@ pub struct Attempt {
     pub account: AccountGrant,
     /// Scopes of the grant; none if the platform names none.
     pub scopes: Vec<String>,
-    /// Where it is published.
+    /// Place where it is published.
     pub place: Place,
     /// Reason why nothing new may be published; calls already begun are still looked up.
     pub barred: Option<Barred>,
@@ -775,7 +775,7 @@ pub async fn free_throttled_refresh(
     Ok(freed.map(i32::unsigned_abs))
 }
 
-/// Records that a look-up had a result, though it is not known yet what became of the call.
+/// Records that a look-up had a result, though the result of the call is not known yet.
 pub async fn note_answer(db: &PgPool, target: TargetId, fence: i32) -> sqlx::Result<()> {
     sqlx::query!("update targets set unanswered = 0 where id = $1 and fence = $2", target.0, fence)
         .execute(db)

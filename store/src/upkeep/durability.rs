@@ -35,7 +35,7 @@ domain::string_enum! {
     }
 }
 
-/// What a process does with the database.
+/// Use that a process makes of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// It serves the API.

@@ -9,7 +9,7 @@
 //! * The time of the last beat. Workers write it every few seconds, and to Temporal as well. A database that was restored
 //!   from a copy of its files without another timeline has an earlier one.
 //!
-//! Where they differ, no worker publishes until an operator has run `fanfare ops restored`.
+//! If they differ, no worker publishes until an operator has run `fanfare ops restored`.
 
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgPool};

@@ -200,7 +200,7 @@ async fn look_up(tx: &mut PgConnection, ids: &[Uuid], since: DateTime<Utc>) -> s
     )
     .execute(&mut *tx)
     .await?;
-    // What was due may be live, so that it can't be edited any more.
+    // Posts that were due may be live, so that they can't be edited any more.
     sqlx::query!(
         "update posts p set status = 'publishing'
          where id = any($1) and status in ('scheduled', 'queued') and exists (

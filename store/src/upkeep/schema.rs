@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// SQLSTATE of a missing table.
 const UNDEFINED_TABLE: &str = "42P01";
 
-/// What a database's schema is, compared with the one that this version needs.
+/// State of a database's schema, compared with the one that this version needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schema {
     /// All migrations of this version are applied.

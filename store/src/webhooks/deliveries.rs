@@ -77,7 +77,7 @@ pub struct Details {
 /// Number of answers that a delivery keeps.
 pub const KEPT_ANSWERS: i32 = 20;
 
-/// What an endpoint answered to an attempt, or why it did not.
+/// Answer of an endpoint to an attempt, or the reason why there is none.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Answer {
     /// When; `None` if it is unknown.

@@ -11,7 +11,7 @@
 //! committed before the worker looks, or its transaction sees the endpoint asleep. Writers never wait: they share the
 //! lock, and a worker that doesn't get it at once stays awake.
 //!
-//! **Each delivery has its own times**, whatever becomes of the others to the same endpoint. Only an endpoint that has
+//! **Each delivery has its own times**, regardless of the others to the same endpoint. Only an endpoint that has
 //! failed without a success for longer than a whole schedule ([`domain::retry::delivery_schedule`]), and has more than
 //! [`KEPT_BACKLOG`] deliveries waiting, is dead, and then **costs nearly nothing**: one attempt at a time is made, a
 //! probe, at an interval, and new deliveries wake nobody until the next probe (`probe_at`). Each failed probe decides
@@ -290,7 +290,7 @@ pub struct Report<'a> {
     pub probe_interval: Duration,
 }
 
-/// What follows from a report.
+/// Result of a report.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reported {
     /// How the endpoint answers now.

@@ -74,7 +74,7 @@ fn write(path: PathBuf, content: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// What a proxy asks for.
+/// Requirements of a proxy.
 #[derive(Default)]
 pub(super) struct Demands {
     /// TLS with this certificate, and a client certificate of the authority.

@@ -1,4 +1,4 @@
-//! No module depends on one that depends on it: whoever reads a module knows which ones to read before.
+//! No module depends on one that depends on it: a reader of a module knows which ones to read before.
 //!
 //! A module and those inside it are one room and may name each other. What is used through a `use` of another module,
 //! such as the root of the crate, counts as used from where it is declared. A single name that a glob brought, and

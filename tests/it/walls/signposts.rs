@@ -23,7 +23,7 @@ const ELSEWHERE: [&str; 3] = ["dev.json", ".fanfare/dev.json", "dist/uPlot.min.c
 const ITEMS: [&str; 10] =
     ["fn", "struct", "enum", "mod", "trait", "const", "static", "type", "union", "macro_rules!"];
 
-/// What exists.
+/// Paths and names that exist.
 struct Known {
     /// Files and directories of the repository.
     paths: BTreeSet<String>,
@@ -79,7 +79,7 @@ impl Known {
                 } else if name.contains("::") && !name.contains(' ') {
                     self.item(name.trim_start_matches("..").trim_start_matches('&'))
                 } else {
-                    // What follows a program's path are its arguments.
+                    // The words after a program's path are its arguments.
                     self.path(if words.len() > 1 { first } else { name })
                 }
             }),

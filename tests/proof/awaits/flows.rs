@@ -44,7 +44,7 @@ struct Leaving {
     due: Duration,
 }
 
-/// What is due next.
+/// The next step that is due.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Turn {
     /// A step of the workflow with this id.

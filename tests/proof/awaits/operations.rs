@@ -136,7 +136,7 @@ impl Done {
     }
 }
 
-/// What an operation works with.
+/// Resources that an operation works with.
 pub(super) struct Tools {
     pub(super) engine: Arc<Engine>,
     pub(super) key: TargetKey,

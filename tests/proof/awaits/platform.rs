@@ -115,7 +115,7 @@ impl Published {
     }
 }
 
-/// A call that was accepted, whose handle tells what became of it.
+/// A call that was accepted, whose handle leads to its result.
 #[derive(Debug)]
 struct Accepted {
     /// Looks until it is published or given up.

@@ -1,5 +1,5 @@
-//! What the engine returns: the next step, its time, and what people are told. The rows alone decide, so that a caller that
-//! got something else would not publish twice; it would look too often, or tell the wrong thing.
+//! Results of the engine: the next step, its time, and the messages for people. The rows alone decide, so that a caller
+//! that got something else would not publish twice; it would look too often, or tell the wrong thing.
 
 use super::{
     Runner,
@@ -34,7 +34,7 @@ enum Do {
     Ask(&'static str),
 }
 
-/// Whether the target's account rests.
+/// Query that tells if the target's account rests.
 const RESTS: &str = "select (rests_until > now())::text from accounts
                      where id = (select account_id from targets where id = $1)";
 const URL: &str = "select platform_post_url from targets where id = $1";
@@ -187,7 +187,7 @@ async fn each_step_names_the_next_one_and_its_time() {
     .await;
 }
 
-/// What an attempt or a look does may be what kills its worker, and would kill each one after it.
+/// A step of an attempt or a look may be the one that kills its worker, and would kill each one after it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_that_kills_each_of_its_workers_ends() {
     let runner = Runner::start(300).await;
@@ -374,7 +374,7 @@ struct Settled {
     /// A statement before that.
     change: &'static str,
     reason: SettleReason,
-    /// What the engine returns, and the row says then.
+    /// Result of the engine, and the row after it.
     expected: (&'static str, &'static str),
 }
 
@@ -418,7 +418,7 @@ fn settlements() -> Vec<Settled> {
         of((9, 0), NOTHING, &unanswered, "again in 1800 s", "pending 9 0 0"),
         of((10, 0), NOTHING, &unanswered, dead, "dead 10 0 0 network_error service no heartbeat"),
         of((10, 0), HAS_FAILED, &unanswered, dead, "dead 10 0 0 upstream_503 service try again"),
-        // What may be live is looked up a few times more.
+        // A post that may be live is looked up a few times more.
         of((10, 0), IN_DOUBT, &unanswered, "again in 15 s", "pending 10 0 0"),
         of((12, 0), IN_DOUBT, &unanswered, "again in 15 s", "pending 12 0 0"),
         of(

@@ -131,7 +131,7 @@ impl Seen {
     }
 }
 
-/// What is wrong with a case.
+/// Problems of a case.
 #[derive(Default)]
 struct Complaints(Vec<String>);
 

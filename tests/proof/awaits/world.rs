@@ -74,11 +74,11 @@ pub(super) struct Outcome {
     pub(super) is_accepted: bool,
     /// How the target has ended.
     pub(super) ended: String,
-    /// What is wrong.
+    /// Problems that were found.
     pub(super) complaints: Vec<String>,
 }
 
-/// What was known when the operation returned.
+/// State that was known when the operation returned.
 pub(super) struct Returned {
     pub(super) done: Done,
     /// Publishing calls that were made.

@@ -178,7 +178,7 @@ fn what_breaks_the_previous_version_is_found() {
     }
 }
 
-/// What `store/released.json` keeps.
+/// Content of `store/released.json`.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Released {
     /// The last release; `None` before the first one.

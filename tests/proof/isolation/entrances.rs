@@ -247,7 +247,7 @@ pub(super) async fn over_resources(scene: &Scene, caller: &Caller) -> Tally {
         let code = code.unwrap_or_else(|| panic!("{what} instead of {codes:?}"));
         tally.refuse(code, scene.leak(uri, caller, &answer["result"].to_string()));
     }
-    // What is the same for everybody: resources about platforms, and prompts.
+    // Reads that are the same for everybody: resources about platforms, and prompts.
     let (_, listed) = ask(world, &world.key, "resources/list", json!({})).await;
     let uris = named(&listed["result"]["resources"], "uri").into_iter().map(|uri| json!({ "uri": uri }));
     let mut reads: Vec<_> = uris.map(|params| ("resources/read", params)).collect();
@@ -305,7 +305,7 @@ pub(super) async fn over_dashboard(scene: &Scene, caller: &Caller) -> [Tally; 2]
     }
     let (post, account, profile) = (scene.id("posts"), scene.id("social-accounts"), scene.id("profiles"));
     let (target, organization) = (format!("{post}/{}", scene.target), scene.world.owner.org.to_string());
-    // What forms read, whatever they do.
+    // Fields that forms read, of all actions.
     let form = [
         ("id", post),
         ("post", post),

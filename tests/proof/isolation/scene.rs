@@ -43,7 +43,7 @@ pub(super) enum Kind {
 pub(super) struct Caller {
     /// Name of the caller.
     pub(super) name: &'static str,
-    /// What keeps them out.
+    /// Reason why they are kept out.
     pub(super) kind: Kind,
     /// Key; empty for one without, and for a member.
     pub(super) key: String,

@@ -1,21 +1,21 @@
-//! What operations, tools, resource templates and prompts are about, and pages by the first part of their paths.
+//! Subjects of operations, tools, resource templates and prompts, and of pages by the first part of their paths.
 //!
-//! What has no line here fails, and so does a line of nothing.
+//! An entrance without a line here fails, and so does a line of nothing.
 
 use super::scene::{Kind, Scene};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// What an operation is about.
+/// Subject of an operation.
 #[derive(Clone, Copy)]
 pub(super) enum About {
     /// The resource that its path names, of this kind.
     One(&'static str),
     /// Access of the caller.
     Reached,
-    /// What its body or query names, and the codes with which limited callers and strangers are refused; none if they
-    /// are not, since the names mean nothing to them.
+    /// Resources that its body or query names, and the codes with which limited callers and strangers are refused; none
+    /// if they are not, since the names mean nothing to them.
     Named(fn(&Scene) -> Value, &'static [&'static str], &'static [&'static str]),
     /// The organization: no limited caller may call it.
     Organization,
@@ -206,7 +206,7 @@ pub(super) const SECTIONS: [(&str, &str); 13] = [
 /// The other parts of the dashboard, whose pages name nothing.
 pub(super) const PLAIN_SECTIONS: [&str; 6] = ["", "requests", "retry", "search", "sign-in", "usage"];
 
-/// What a caller is to get.
+/// Answer that a caller is to get.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Expected {
     /// One of these codes.

@@ -57,10 +57,10 @@ pub struct LookUpRequest {
     pub subject: String,
 }
 
-/// What a look-up found.
+/// Result of a look-up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LookUpReport {
-    /// What is wrong with the post.
+    /// Issues of the post.
     pub issues: Vec<Issue>,
     /// Why the platform was not asked for everything; `None` when it was.
     pub failure: Option<Failure>,

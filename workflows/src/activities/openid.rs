@@ -10,9 +10,9 @@ pub use open_id::{BeginOpenId, FinishOpenId};
 /// A login to begin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenIdLogin {
-    /// Where the provider sends the browser back to.
+    /// Address to which the provider sends the browser back.
     pub redirect_uri: String,
-    /// What comes back with the browser.
+    /// The `state` that comes back with the browser.
     pub state: String,
     /// Nonce that the identity token must contain.
     pub nonce: String,
@@ -41,7 +41,7 @@ pub enum OpenIdStart {
 pub struct OpenIdCallback {
     /// Code, verifier and nonce, sealed to the workers, in base64.
     pub sealed: String,
-    /// Where the provider sent the browser back to.
+    /// Address to which the provider sent the browser back.
     pub redirect_uri: String,
 }
 

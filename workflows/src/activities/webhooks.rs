@@ -9,7 +9,7 @@ use temporalio_macros::activity_definitions;
 /// Markers of the declarations below.
 pub use webhooks::{Drain, RevealSecret, SendTestEvent};
 
-/// What is left after draining an endpoint.
+/// Work that is left after draining an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 pub enum DrainResult {
@@ -59,7 +59,7 @@ pub struct RevealSecretInput {
     /// Public key that the response is sealed to, made for this request, so that the workflow's history
     /// reveals nothing.
     pub recipient: String,
-    /// Proof that the API asks. Without it, whoever can start a workflow could have the secret sealed to a key of
+    /// Proof that the API asks. Without it, anybody who can start a workflow could have the secret sealed to a key of
     /// their own.
     #[serde(default)]
     pub proof: String,
