@@ -117,7 +117,7 @@ pub struct AuditEntry {
     /// Id of the request, as in the response's `X-Request-Id`.
     #[oai(nullable)]
     pub request_id: Option<String>,
-    /// What was done.
+    /// Action that was done.
     pub action: EnumString<Action>,
     /// Id of what was changed; for a session its key or member, for a sign-in by a passkey that was refused the
     /// person, for the branding the organization.

@@ -151,8 +151,8 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 
 #[derive(Deserialize, JsonSchema)]
 struct Settings {
-    /// Where the post is shown. By default a single video is a reel, and everything else goes to the feed. With STORIES
-    /// each container of the post is a story of its own, with one medium, and none is a comment.
+    /// Place where the post is shown. By default a single video is a reel, and everything else goes to the feed. With
+    /// STORIES each container of the post is a story of its own, with one medium, and none is a comment.
     media_type: Option<MediaType>,
     /// Usernames of accounts to invite as co-authors.
     #[schemars(length(max = 3), inner(regex(pattern = USERNAME)), extend("kinds" = ["image", "carousel", "reel"]))]

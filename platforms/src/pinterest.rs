@@ -157,7 +157,7 @@ struct Settings {
     /// Second of a video to use as its cover, if no image is beside the video. Defaults to 0.
     #[schemars(extend("kinds" = ["video"]))]
     cover_image_key_frame_time: Option<u64>,
-    /// What the pin declares about AI in it, which Pinterest shows with the pin.
+    /// Declarations of the pin about AI in it, which Pinterest shows with the pin.
     #[schemars(length(max = 2), extend("kinds" = ["image", "images", "video"], "isPromise" = true))]
     ai_disclosures: Option<Vec<AiDisclosure>>,
     /// Titles, descriptions and links of several pictures, in the order of the pictures. A pin of one picture has its own.
@@ -179,7 +179,7 @@ enum AiDisclosure {
     SyntheticPerformer,
 }
 
-/// What belongs to one of several pictures.
+/// Properties of one of several pictures.
 #[derive(Deserialize, JsonSchema)]
 struct Slot {
     title: Option<String>,

@@ -46,8 +46,8 @@ pub(crate) struct Server {
 /// TLS to Temporal.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Tls {
-    /// Whether to use TLS, true or false; by default if the address begins with https://, or if an API key or
-    /// another setting of TLS is set
+    /// True to use TLS, false not to; by default if the address begins with https://, or if an API key or another
+    /// setting of TLS is set
     #[arg(long = "temporal-tls", env = "TEMPORAL_TLS")]
     enabled: Option<Switch>,
     /// File with the CA certificates that the server's certificate is checked against, in PEM; those of the

@@ -411,7 +411,7 @@ pub struct Post {
     pub updated_at: Timestamp,
     /// Main post and replies, in order.
     pub containers: Vec<Container>,
-    /// What replaces `containers` for some of the targets, by overrides in `config`.
+    /// Content that replaces `containers` for some of the targets, by overrides in `config`.
     pub variants: Vec<Variant>,
     /// Targets, one per account.
     pub targets: Vec<Target>,
@@ -507,7 +507,7 @@ pub struct Target {
     /// neither ever was.
     #[oai(nullable)]
     pub edited_at: Option<Timestamp>,
-    /// What was changed since it was published; null if nothing was.
+    /// Changes since it was published; null if there are none.
     #[oai(nullable)]
     pub edits: Option<TargetEdits>,
     /// Parts of a live post that are not published and not tried any more, each with the reason, in order. Empty while a
@@ -534,7 +534,7 @@ impl From<Missing> for MissingPart {
     }
 }
 
-/// What was changed in a target's posts since they were published.
+/// Changes to a target's posts since they were published.
 #[derive(Debug, Object)]
 pub struct TargetEdits {
     /// Containers with another text, by position.

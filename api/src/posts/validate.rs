@@ -404,9 +404,9 @@ pub struct Verdict {
     pub valid: bool,
     /// Issues, grouped by account; at most 1000.
     pub issues: Vec<VerdictIssue>,
-    /// What replaces the post's own content for some of the targets, by overrides in `config`.
+    /// Content that replaces the post's own for some of the targets, by overrides in `config`.
     pub variants: Vec<VerdictVariant>,
-    /// What the accounts would get.
+    /// Posts that the accounts would get.
     pub targets: Vec<VerdictTarget>,
 }
 
@@ -435,7 +435,7 @@ impl VerdictVariant {
     }
 }
 
-/// What some of the accounts would get: all those of a platform, but for the ones with overrides of their own.
+/// Post that some of the accounts would get: all those of a platform, but for the ones with overrides of their own.
 #[derive(Debug, Object)]
 #[oai(rename = "VerdictTarget")]
 pub struct VerdictTarget {

@@ -152,7 +152,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 
 #[derive(Deserialize, JsonSchema)]
 struct Settings {
-    /// Where the post is shown. Defaults to the feed.
+    /// Place where the post is shown. Defaults to the feed.
     media_type: Option<MediaType>,
     /// The link to show as a preview, or behind the last of the cards in child_attachments.
     #[schemars(extend("format" = "uri", "excludes" = ["media"]))]

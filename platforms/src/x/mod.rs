@@ -177,7 +177,7 @@ struct Settings {
     made_with_ai: Option<bool>,
     /// Labels the post as a paid partnership.
     paid_partnership: Option<bool>,
-    /// What the media show. X covers them with a warning, in each post of a thread.
+    /// Content of the media. X covers them with a warning, in each post of a thread.
     #[schemars(length(max = 3), extend("kinds" = ["image", "images", "gif", "video"]))]
     sensitive_media_warning: Option<Vec<SensitiveContent>>,
     /// People to tag in the first post's media: usernames, or ids. A username of digits only begins with @. X leaves out

@@ -377,7 +377,7 @@ class AuditEntry(Model):
 
     action: AuditAction
     """
-    What was done.
+    Action that was done.
     """
     actor: AuditActor
     """
@@ -1992,7 +1992,7 @@ class Post(Model):
     """
     variants: list[PostVariant]
     """
-    What replaces `containers` for some of the targets, by overrides in `config`.
+    Content that replaces `containers` for some of the targets, by overrides in `config`.
     """
 
 
@@ -3112,7 +3112,7 @@ class Target(Model):
     """
     edits: TargetEdits | None
     """
-    What was changed since it was published; null if nothing was.
+    Changes since it was published; null if there are none.
     """
     error_code: str | None
     """
@@ -3187,7 +3187,7 @@ class Target(Model):
 
 class TargetEdits(Model):
     """
-    What was changed in a target's posts since they were published.
+    Changes to a target's posts since they were published.
     """
 
     config: dict[str, Any]
@@ -3535,7 +3535,7 @@ class Verdict(Model):
     """
     targets: list[VerdictTarget]
     """
-    What the accounts would get.
+    Posts that the accounts would get.
     """
     valid: bool
     """
@@ -3543,7 +3543,7 @@ class Verdict(Model):
     """
     variants: list[VerdictVariant]
     """
-    What replaces the post's own content for some of the targets, by overrides in `config`.
+    Content that replaces the post's own for some of the targets, by overrides in `config`.
     """
 
 
@@ -3580,7 +3580,7 @@ class VerdictIssue(Model):
 
 class VerdictTarget(Model):
     """
-    What some of the accounts would get: all those of a platform, but for the ones with overrides of their own.
+    Post that some of the accounts would get: all those of a platform, but for the ones with overrides of their own.
     """
 
     accounts: list[str]
@@ -3788,7 +3788,7 @@ class WebhookDeliveryPage(Model):
 
 class WebhookDeliveryResponse(Model):
     """
-    What an endpoint answered to an attempt.
+    Answer of an endpoint to an attempt.
     """
 
     at: AwareDatetime | None
