@@ -1,7 +1,10 @@
 //! Calls that wait for each other's locks.
 
 use super::*;
-use ::store::people::passkeys::{self, NewPasskey, Removal};
+use ::store::{
+    people::passkeys::{self, NewPasskey, Removal},
+    publishing::freezes,
+};
 use domain::PersonId;
 use sqlx::PgConnection;
 use tests::wait_until;
@@ -150,4 +153,35 @@ async fn rows_that_cannot_be_swept_do_not_keep_others_from_it() {
         }
     })
     .await;
+}
+
+/// The statement that writes an intent sees no freeze that is committed after it began.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_freeze_waits_for_the_intents_that_are_being_written() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, draft_of(&[&ada])).await;
+    let (key, attempt) = begin(&db, owner, &post, 0).await;
+    let fence = begun(attempt).fence;
+    let mut tx = ::store::begin(&db).await.unwrap();
+    let lock = "select from targets where id = $1 for update";
+    sqlx::query(lock).bind(key.target.0).execute(&mut *tx).await.unwrap();
+    let intending = tokio::spawn({
+        let db = db.clone();
+        async move { intend(&db, key.target, fence).await }
+    });
+    until_waiting(&db, 1).await;
+    let freezing = tokio::spawn({
+        let db = db.clone();
+        async move {
+            let scope = freezes::Scope::Account(ada.id);
+            freezes::freeze(&db, &scope, None, "an outage", &Actor::OPERATOR, at(1)).await.unwrap()
+        }
+    });
+    until_waiting(&db, 2).await;
+    tx.commit().await.unwrap();
+    assert!(intending.await.unwrap(), "it began before the freeze");
+    assert_eq!(freezing.await.unwrap(), freezes::FreezeResult::Frozen);
+    assert!(!intend(&db, key.target, fence).await, "none begins after the freeze");
 }

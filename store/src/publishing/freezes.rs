@@ -17,6 +17,9 @@ use sqlx::{PgConnection, PgPool};
 use std::{collections::HashSet, fmt, time::Duration};
 use uuid::Uuid;
 
+/// Key of the lock that intents share and a freeze has alone: a statement that writes an intent sees no freeze that is
+/// committed after it began.
+const LOCK: i64 = 0x6672_7a65;
 /// Maximum number of targets that one transaction releases.
 const BATCH: i64 = 500;
 
@@ -111,7 +114,13 @@ async fn organization(tx: &mut PgConnection, scope: &Scope) -> sqlx::Result<Opti
     Ok(found.map(OrgId))
 }
 
-/// Freezes publishing, from the next publishing call on.
+/// Locks against freezes to the end of the transaction: one that begins meanwhile waits.
+pub(super) async fn hold_off(tx: &mut PgConnection) -> sqlx::Result<()> {
+    sqlx::query!("select pg_advisory_xact_lock_shared($1)", LOCK).execute(tx).await?;
+    Ok(())
+}
+
+/// Freezes publishing, from the next publishing call on: none begins after this has returned.
 // Model: Freeze.
 pub async fn freeze(
     db: &PgPool,
@@ -123,6 +132,7 @@ pub async fn freeze(
 ) -> sqlx::Result<FreezeResult> {
     let mut tx = crate::begin(db).await?;
     let Some(org) = organization(&mut tx, scope).await? else { return Ok(FreezeResult::Missing) };
+    sqlx::query!("select pg_advisory_xact_lock($1)", LOCK).execute(&mut *tx).await?;
     let frozen = sqlx::query!(
         "insert into freezes (id, kind, subject, mode, reason, frozen_by, created_at)
          select $1, $2, $3, $4, $5, $6, $7

@@ -226,7 +226,8 @@ pub async fn checkpoint(
 /// is not live any more or is being deleted from its platform, or an operator ended or froze the target.
 ///
 /// The target's row is locked, so that the next `begin` either fences this attempt off or sees its intent; so is the
-/// target that it replies to, so that a deletion from the platform either is seen here or sees the intent.
+/// target that it replies to, so that a deletion from the platform either is seen here or sees the intent. A freeze waits for
+/// the end of the transaction.
 // Model: Intend.
 pub async fn intend(
     db: &PgPool,
@@ -236,7 +237,9 @@ pub async fn intend(
     checkpoint: &Value,
     limit: Duration,
 ) -> sqlx::Result<Option<DateTime<Utc>>> {
-    sqlx::query_scalar!(
+    let mut tx = crate::begin(db).await?;
+    freezes::hold_off(&mut tx).await?;
+    let begun = sqlx::query_scalar!(
         r#"with parent as (
              select live.id
              from targets t join posts p on p.id = t.post_id
@@ -271,8 +274,10 @@ pub async fn intend(
         checkpoint,
         limit.as_secs_f64()
     )
-    .fetch_optional(db)
-    .await
+    .fetch_optional(&mut *tx)
+    .await?;
+    tx.commit().await?;
+    Ok(begun)
 }
 
 /// Clears the intent after a look-up found that its call published nothing. The time of the call is kept in
