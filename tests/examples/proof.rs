@@ -1,7 +1,8 @@
 //! `just proof`: runs the parts of the proof on the commit that is checked out, and writes `docs/PROOF.md`.
 //!
 //! Parts that have passed on this commit are not run again, so that an interrupted proof goes on. Parts run side by
-//! side as `tests::parts` says. Nothing counts of a tree that differs from its commit. Given `guard`, the program is
+//! side as `tests::parts` says. Nothing counts of a tree that differs from its commit. With `--short`, the modules of
+//! `tests/proof` run in their short form, on a tree of any state, and no page is written. Given `guard`, the program is
 //! `fanfare`.
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -18,6 +19,7 @@ use serde_json::Value;
 use std::{
     collections::BTreeMap,
     fs::{self, File},
+    io,
     path::{Path, PathBuf},
     process::{ExitCode, ExitStatus, Stdio},
     time::Duration,
@@ -39,6 +41,9 @@ const SHOWN: usize = 40;
 struct Args {
     /// Parts to run, also if they have passed on this commit; without any, all that have not
     parts: Vec<String>,
+    /// Runs the short form, and prints the log of each part
+    #[arg(long)]
+    short: bool,
     /// Minutes after which no further mutants are begun
     #[arg(long, default_value_t = 20)]
     minutes: u64,
@@ -72,19 +77,24 @@ async fn prove(args: &Args) -> anyhow::Result<()> {
     if let Some(unknown) = args.parts.iter().find(|name| Part::of(name).is_none()) {
         bail!("there is no part {unknown}, only {}", PARTS.map(|part| part.name).join(", "));
     }
-    let commit = Commit::checked_out().await?;
+    let commit = if args.short { None } else { Some(Commit::checked_out().await?) };
     let programs = Programs::build().await?;
-    commit.check().await?;
-    let kept = Kept::of(&root().join("target/proof"), &commit.0)?;
+    if let Some(commit) = &commit {
+        commit.check().await?;
+    }
+    let name = commit.as_ref().map_or("short", |commit| &commit.0);
+    let kept = Kept::of(&root().join("target/proof"), name)?;
     let took = durations(&fs::read_to_string(root().join(PAGE)).unwrap_or_default());
     let is_due = |part: &&Part| match args.parts.is_empty() {
+        true if args.short => part.program == Program::Module,
         true => kept.passed(part).is_none(),
         false => args.parts.iter().any(|name| name == part.name),
     };
     let waiting = longest_first(&took).into_iter().filter(is_due).collect();
-    let proof = Proof { commit: &commit, programs: &programs, kept: &kept, minutes: args.minutes };
+    let proof = Proof { commit: commit.as_ref(), programs: &programs, kept: &kept, minutes: args.minutes };
     let failed = proof.run(waiting, &took).await?;
     ensure!(failed.is_empty(), "{} failed", failed.join(", "));
+    let Some(commit) = commit else { return Ok(()) };
     let cores = std::thread::available_parallelism()?.get();
     match kept.page(cores)? {
         Ok(page) => {
@@ -178,7 +188,8 @@ impl Programs {
 /// A run of the parts.
 #[derive(Clone, Copy)]
 struct Proof<'a> {
-    commit: &'a Commit,
+    /// The commit that is proven; `None` in the short form, which proves none.
+    commit: Option<&'a Commit>,
     programs: &'a Programs,
     kept: &'a Kept,
     minutes: u64,
@@ -221,7 +232,9 @@ impl<'a> Proof<'a> {
                     let ended = ended?;
                     running.retain(|(part, _)| *part != ended.part);
                     // Nothing that ends on other sources counts, and nothing that goes on with them.
-                    self.commit.check().await?;
+                    if let Some(commit) = self.commit {
+                        commit.check().await?;
+                    }
                     failed.extend(self.finish(ended)?);
                 }
                 _ = tell.tick() => {
@@ -253,18 +266,21 @@ impl<'a> Proof<'a> {
                 dir.push("tests");
                 let tests = self.programs.tests.iter();
                 let tests = tests.filter(|test| Part::of_test(test) == Some(part));
-                command.arg(&self.programs.proof).args(["--exact", "--nocapture", "--test-threads", "1"]);
-                command.args(tests);
+                command.arg(&self.programs.proof).args(["--exact", "--test-threads", "1"]);
+                // Whoever looks at a long run sees how far it is.
+                command.args(self.commit.map(|_| "--nocapture")).args(tests);
             }
             Program::Behavior(cases) => {
                 dir.push("platforms");
                 command.arg(&self.programs.behavior).arg(cases);
             }
             Program::Mutants => {
-                command.arg(&this).args(["--mutate", &self.commit.0, "--minutes", &self.minutes.to_string()]);
+                let commit = self.commit.context("mutants are those of a commit")?;
+                command.arg(&this).args(["--mutate", &commit.0, "--minutes", &self.minutes.to_string()]);
             }
         }
-        command.env("FANFARE_PROOF", "full").env("FANFARE_PROOF_INTO", into.canonicalize()?);
+        command.env("FANFARE_PROOF", if self.commit.is_some() { "full" } else { "short" });
+        command.env("FANFARE_PROOF_INTO", into.canonicalize()?);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).kill_on_drop(true);
         let began = now();
         let status =
@@ -276,6 +292,9 @@ impl<'a> Proof<'a> {
     fn finish(self, Ended { part, times, status }: Ended) -> anyhow::Result<Option<&'static str>> {
         let took = in_minutes((times.ended - times.began).to_std().unwrap_or_default().as_secs());
         let (time, log) = (now().format("%T"), self.kept.log(part));
+        if self.commit.is_none() {
+            io::copy(&mut File::open(&log)?, &mut io::stdout())?;
+        }
         let kept = match status.success() {
             true => self.kept.finish(part, times),
             false => Err(anyhow!("{status}")),
@@ -287,7 +306,9 @@ impl<'a> Proof<'a> {
             }
             Err(error) => {
                 println!("{time} {} failed after {took}: {error:#}; its log is {}", part.name, log.display());
-                show_end(&log)?;
+                if self.commit.is_some() {
+                    show_end(&log)?;
+                }
                 Ok(Some(part.name))
             }
         }

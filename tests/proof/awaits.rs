@@ -56,6 +56,8 @@ use uuid::Uuid;
 
 /// Cases that run at a time, each on a database of its own.
 const RUNNERS: usize = 4;
+/// Await points that the short form advances by: the others are those of other cases, and of the full form.
+const STRIDE: usize = 3;
 /// Steps within which a target ends.
 const STEPS: usize = 400;
 /// The refresh lease of a killed worker ends after this time.
@@ -619,6 +621,12 @@ async fn each<F: AsyncFn(&Runner, Shape, Vec<Answer>)>(jobs: Vec<(Shape, Vec<Ans
     .await;
 }
 
+/// Returns await points: all in full, every third one in short, beginning with another one for another number.
+fn points(number: usize) -> impl Iterator<Item = usize> {
+    let (first, stride) = if is_full() { (0, 1) } else { (number % STRIDE, STRIDE) };
+    (first..).step_by(stride)
+}
+
 fn jobs(answers: &[Answer]) -> Vec<(Shape, Vec<Answer>)> {
     SHAPES.iter().flat_map(|shape| answers.iter().map(|answer| (*shape, vec![*answer]))).collect()
 }
@@ -643,9 +651,11 @@ async fn an_attempt_may_be_dropped_at_every_await_point() {
         disturbed.extend(ANSWERS.map(|answer| (*shape, vec![Answer::Heard, answer])));
     }
     each(disturbed, async |runner, shape, answers| {
-        let case = Case { shape, answers, drops: Vec::new(), overlap: None, is_settled: false };
+        let points = || points(shape as usize + answers.iter().map(|answer| *answer as usize).sum::<usize>());
+        let case =
+            Case { shape, answers: answers.clone(), drops: Vec::new(), overlap: None, is_settled: false };
         undisturbed.count(&case, &runner.run(&case).await);
-        for point in 0.. {
+        for point in points() {
             let single = Case { drops: vec![point], ..case.clone() };
             let outcome = runner.run(&single).await;
             if !outcome.was_reached {
@@ -666,7 +676,7 @@ async fn an_attempt_may_be_dropped_at_every_await_point() {
             if is_look && !is_processing && !is_full() {
                 continue;
             }
-            for point in 0.. {
+            for point in points() {
                 let overlap = Case { overlap: Some(Overlap { point, is_look }), ..case.clone() };
                 let outcome = runner.run(&overlap).await;
                 if !outcome.was_reached {
@@ -684,9 +694,9 @@ async fn an_attempt_may_be_dropped_at_every_await_point() {
     });
     let paired = paired.collect();
     each(paired, async |runner, shape, answers| {
-        for first in 0.. {
+        for first in points(0) {
             let mut was_reached = false;
-            for second in 0.. {
+            for second in points(first) {
                 let case = Case {
                     shape,
                     answers: answers.clone(),

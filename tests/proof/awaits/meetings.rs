@@ -1,9 +1,10 @@
 //! Operations at each await point of an attempt, and attempts at each await point of an operation.
 
 use super::{
-    RUNNERS, Runner, SHAPES,
+    RUNNERS, Runner, SHAPES, STRIDE,
     operations::Operation,
     platform::{Answer, Shape},
+    points,
     world::{Case, Meeting, Outcome, Pace, play},
 };
 use futures::future::join_all;
@@ -13,8 +14,6 @@ use tests::proof::{Section, is_full};
 
 /// Steps before an operation in short, and in full: what comes after these looks is the same.
 const STEPS_BEFORE: (usize, usize) = (3, 5);
-/// Await points that the short form leaves out between two.
-const STRIDE: usize = 3;
 
 /// Kind of post and answers that an operation meets.
 #[derive(Clone, Debug)]
@@ -50,10 +49,9 @@ impl Job {
         Case { shape: self.shape, answers: self.answers.clone(), operation: self.operation, meeting }
     }
 
-    /// Returns the await points; in short a part of them, others for each operation.
+    /// Returns the await points, in short others for each operation.
     fn points(&self) -> impl Iterator<Item = usize> + use<> {
-        let (first, stride) = if is_full() { (0, 1) } else { (self.operation as usize % STRIDE, STRIDE) };
-        (first..).step_by(stride)
+        points(self.operation as usize)
     }
 
     async fn run(&self, runner: &Runner, tally: &Tally) {
