@@ -1,24 +1,25 @@
 //! Every entrance, tried by everybody who must not get in.
 //!
 //! Operations are read from the OpenAPI document, tools, resources and prompts from the lists of the MCP server, and pages
-//! and actions from the dashboard's table of routes. What each is about is in a table ([`tables`]); one without a line
+//! and actions from the dashboard's table of routes. What each is about is in a table ([`crate::surface::tables`]); one without a line
 //! fails.
 
 mod entrances;
 mod scene;
-mod tables;
+mod verdicts;
 
-use crate::PROGRAM;
+use crate::{
+    PROGRAM,
+    surface::{Visitor, ask, document_of, example, filled, needed, operations, tables},
+};
 use domain::{
     member::Role,
     scope::{self, Scope},
 };
-use entrances::{
-    PARALLEL, Visitor, ask, example, filled, over_dashboard, over_resources, over_rest, over_tools,
-};
+use entrances::{PARALLEL, over_dashboard, over_resources, over_rest, over_tools};
 use futures::{StreamExt, stream};
 use reqwest::{Method, StatusCode};
-use scene::{Caller, Scene, document_of, key, operations};
+use scene::{Caller, Scene, key};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tests::{
@@ -154,11 +155,7 @@ async fn a_scope_opens_what_asks_for_it_and_nothing_else() {
     let world = World::of(&PROGRAM).pace(1.0).start().await;
     let operations = operations(&document_of(&world).await);
     let (_, listed) = ask(&world, &world.key, "tools/list", json!({})).await;
-    let needed = |described: &Value| -> Scope {
-        let text = described["description"].as_str().unwrap();
-        let (_, rest) = text.split_once("Scope").unwrap_or_else(|| panic!("no scope: {text}"));
-        rest.trim_start().trim_start_matches('`').split_once('`').unwrap().0.parse().unwrap()
-    };
+    let needed = |described: &Value| needed(described).unwrap_or_else(|| panic!("no scope: {described}"));
     let mut refused = [0; 4];
     for own in Scope::ALL.iter().copied().filter(|scope| *scope != Scope::All) {
         let key = key(&world, &[own], None).await;

@@ -24,6 +24,7 @@ mod model;
 mod parts;
 mod soak;
 mod stack;
+mod surface;
 
 use std::sync::LazyLock;
 

@@ -3,96 +3,22 @@
 use super::{
     Tally,
     scene::{Caller, Kind, SECRET, Scene},
+    verdicts::{Expected, expected},
+};
+use crate::surface::{
+    Visitor, ask, example, filled,
     tables::{
-        About::{self, Login, Named, One, OneOfOrganization, Organization, Reached},
-        Expected, OPERATIONS, PLAIN_SECTIONS, PROMPTS, SECTIONS, TEMPLATES, TOOLS, expected,
+        About::{Login, Named, One, OneOfOrganization, Organization, Reached},
+        PROMPTS, TEMPLATES, TOOLS, about, kind_of,
     },
 };
 use futures::{StreamExt, stream};
-use reqwest::{Client, Method, RequestBuilder, StatusCode, header};
+use reqwest::{Method, RequestBuilder, StatusCode, header};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
-use tests::{World, login::browser};
 
 /// Calls that are under way at once.
 pub(super) const PARALLEL: usize = 8;
-
-/// A browser without scripts.
-pub(super) struct Visitor {
-    http: Client,
-    origin: String,
-    /// Cookie of the session; empty without one.
-    pub(super) cookie: String,
-}
-
-impl Visitor {
-    /// A browser with a session.
-    pub(super) fn new(world: &World, cookie: &str) -> Self {
-        let origin = world.base.trim_end_matches("/api/v1").to_owned();
-        Self { http: browser(), origin, cookie: cookie.to_owned() }
-    }
-
-    /// Signs in with a key, and returns the status.
-    pub(super) async fn sign_in(&mut self, key: &str) -> StatusCode {
-        let request = self.form("/sign-in").form(&[("key", key)]);
-        let response = request.send().await.unwrap();
-        if let Some(cookie) = response.headers().get(header::SET_COOKIE) {
-            self.cookie = cookie.to_str().unwrap().split(';').next().unwrap().to_owned();
-        }
-        response.status()
-    }
-
-    fn form(&self, path: &str) -> RequestBuilder {
-        let request = self.http.post(format!("{}/dashboard{path}", self.origin));
-        let request = request.header(header::ORIGIN, &self.origin).header("sec-fetch-site", "same-origin");
-        request.header(header::COOKIE, &self.cookie)
-    }
-
-    /// Opens a page, or sends a form, and returns status and text.
-    pub(super) async fn visit(
-        &self,
-        method: &Method,
-        path: &str,
-        form: &[(&str, &str)],
-    ) -> (StatusCode, String) {
-        let request = match *method {
-            Method::GET => {
-                let request = self.http.get(format!("{}/dashboard{path}", self.origin));
-                request.header(header::COOKIE, &self.cookie)
-            }
-            _ => self.form(path).form(form),
-        };
-        let response = request.send().await.unwrap();
-        (response.status(), response.text().await.unwrap())
-    }
-}
-
-/// Returns the path with every parameter replaced by `with`.
-pub(super) fn filled(path: &str, with: &str) -> String {
-    let fill = |segment: &str| if segment.starts_with('{') { with.to_owned() } else { segment.to_owned() };
-    path.split('/').map(fill).collect::<Vec<_>>().join("/")
-}
-
-/// Sends a message to the MCP server, and returns status and answer.
-pub(super) async fn ask(world: &World, key: &str, method: &str, params: Value) -> (u16, Value) {
-    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-    let mut request = world.http.post(world.base.replace("/api/v1", "/api/mcp"));
-    if !key.is_empty() {
-        request = request.bearer_auth(key);
-    }
-    let request = request
-        .header(header::ACCEPT, "application/json, text/event-stream")
-        .header("MCP-Protocol-Version", "2025-11-25")
-        .json(&message);
-    let response = request.send().await.unwrap();
-    (response.status().as_u16(), response.json().await.unwrap_or_default())
-}
-
-/// Returns the example of an operation's body.
-pub(super) fn example(operation: &Value) -> Option<Value> {
-    let body = operation.get("requestBody")?;
-    Some(body["content"]["application/json"]["example"].clone())
-}
 
 /// Returns the code of a problem, or of the first failure of a batch.
 fn code(answer: &Value) -> Option<&str> {
@@ -126,8 +52,10 @@ pub(super) async fn over_rest(scene: &Scene, caller: &Caller) -> Tally {
                 request = request.bearer_auth(&caller.key);
             }
             match about {
-                Named(make, _, _) if *method == Method::GET => request = request.query(&make(scene)),
-                Named(make, _, _) => request = request.json(&make(scene)),
+                Named(make, _, _) if *method == Method::GET => {
+                    request = request.query(&make(scene.id("social-accounts")))
+                }
+                Named(make, _, _) => request = request.json(&make(scene.id("social-accounts"))),
                 _ => {
                     if let Some(body) = example(described) {
                         request =
@@ -162,10 +90,6 @@ pub(super) async fn over_rest(scene: &Scene, caller: &Caller) -> Tally {
     tally
 }
 
-fn about(operation: &str) -> About {
-    OPERATIONS.iter().find(|(known, _)| *known == operation).unwrap().1
-}
-
 /// Calls every tool.
 pub(super) async fn over_tools(scene: &Scene, caller: &Caller) -> Tally {
     let (world, mut tally) = (&scene.world, Tally::default());
@@ -183,7 +107,7 @@ pub(super) async fn over_tools(scene: &Scene, caller: &Caller) -> Tally {
             continue;
         }
         let mut arguments = match about {
-            Named(make, _, _) => make(scene).as_object().unwrap().clone(),
+            Named(make, _, _) => make(scene.id("social-accounts")).as_object().unwrap().clone(),
             _ => example(&described.2).and_then(|body| body.as_object().cloned()).unwrap_or_default(),
         };
         for parameter in described.1.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
@@ -285,10 +209,7 @@ fn named<'a>(list: &'a Value, member: &str) -> Vec<&'a str> {
 
 /// Returns the path of a page or an action with the ids of a scene.
 fn page(scene: &Scene, path: &str) -> String {
-    let section = path.split('/').nth(1).unwrap_or_default();
-    let kind = SECTIONS.iter().find(|(known, _)| *known == section).map(|(_, kind)| *kind);
-    let kind = kind.or(PLAIN_SECTIONS.contains(&section).then_some(""));
-    let kind = kind.unwrap_or_else(|| panic!("the dashboard's {path} is in no section of the table"));
+    let kind = kind_of(path);
     let id = if kind.is_empty() { "7" } else { scene.id(kind) };
     filled(&path.replace("{target}", &scene.target), id)
 }

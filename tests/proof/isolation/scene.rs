@@ -3,6 +3,7 @@
 use crate::{
     PROGRAM,
     hostile::{client::Client, document, tenants::Tenant},
+    surface::{self, document_of, operations},
 };
 use chrono::TimeDelta;
 use domain::{Mode, Owner, scope::Scope};
@@ -18,7 +19,6 @@ use tests::{
     Receiver, World,
     login::{join, joined, sign_in_at},
     now,
-    samples::png,
 };
 
 /// In the texts and names of everything that the callers must not see.
@@ -71,23 +71,6 @@ pub(super) struct Scene {
     pub(super) operations: Vec<(Method, String, Value)>,
 }
 
-/// Returns the OpenAPI document of the service.
-pub(super) async fn document_of(world: &World) -> Value {
-    let url = format!("{}/openapi.json", world.base);
-    world.http.get(url).send().await.unwrap().json().await.unwrap()
-}
-
-/// Returns the operations of a document: method, path and description.
-pub(super) fn operations(document: &Value) -> Vec<(Method, String, Value)> {
-    let mut operations = Vec::new();
-    for (path, methods) in document["paths"].as_object().unwrap() {
-        for (method, operation) in methods.as_object().unwrap() {
-            operations.push((method.to_uppercase().parse().unwrap(), path.clone(), operation.clone()));
-        }
-    }
-    operations
-}
-
 /// Creates a key of the whole organization, and returns its text.
 pub(super) async fn key(world: &World, scopes: &[Scope], expires_in: Option<TimeDelta>) -> String {
     let expires_at = expires_in.map(|left| now() + left);
@@ -125,17 +108,6 @@ impl Scene {
     /// Returns the id of a kind of resource.
     pub(super) fn id(&self, kind: &str) -> &str {
         &self.theirs[kind]
-    }
-
-    /// A post to an account that is out of reach.
-    pub(super) fn post(&self) -> Value {
-        json!({ "content": "Hello", "accounts": [self.id("social-accounts")] })
-    }
-
-    /// A profile with an account that is out of reach.
-    pub(super) fn profile(&self) -> Value {
-        let accounts = [self.id("social-accounts")];
-        json!({ "name": "Taken", "social_account_ids": accounts })
     }
 
     /// Returns what an answer shows that a caller must not see; `None` if it shows nothing.
@@ -191,26 +163,13 @@ async fn furnish(world: &World) -> (HashMap<&'static str, String>, String, Strin
     let mine = joined(world, "x", "ada", json!({ "tenant_id": "mine" })).await;
     let profile = create("/profiles", json!({ "name": "Mine", "social_account_ids": [mine] })).await;
     let account = joined(world, "x", "bob", json!({ "tenant_id": "theirs" })).await;
-    let mut theirs = HashMap::new();
-    let grouped = json!({ "name": SECRET, "tenant_id": "theirs", "social_account_ids": [account] });
+    let url = format!("http://127.0.0.1:9/{SECRET}");
+    let mut theirs = surface::furnish(world, SECRET, "theirs", &account, &url).await;
     let draft = |accounts: &[&String]| json!({ "content": SECRET, "accounts": accounts, "is_draft": true });
     let post = create("/posts", draft(&[&account])).await;
     let target = id(&post["targets"][0]);
     let mixed = id(&create("/posts", draft(&[&account, &mine])).await);
     theirs.insert("posts", id(&post));
-    for (kind, body) in [
-        ("profiles", grouped),
-        ("social-networks", json!({ "platform": "x", "client_id": SECRET })),
-        ("webhooks", json!({ "url": format!("http://127.0.0.1:9/{SECRET}"), "events": ["post.error"] })),
-        ("api-keys", json!({ "name": SECRET, "scopes": ["posts:read"] })),
-        ("team", json!({ "email": format!("{SECRET}@example.com"), "role": "viewer" })),
-        ("client-tokens", json!({ "tenant_id": "theirs" })),
-    ] {
-        theirs.insert(kind, id(&create(&format!("/{kind}"), body).await));
-    }
-    let medium = world.medium(&format!("{SECRET}.png"), None, png(64, 64)).await;
-    theirs.insert("media", id(&medium));
-    theirs.insert("social-accounts", account);
     let events = world.get("/events").await;
     theirs.insert("events", id(events["data"].as_array().unwrap().last().unwrap()));
     let own = create("/posts", json!({ "content": "Mine", "accounts": [mine], "is_draft": true })).await;

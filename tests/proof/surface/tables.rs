@@ -1,22 +1,21 @@
 //! Subjects of operations, tools, resource templates and prompts, and of pages by the first part of their paths.
 //!
-//! An entrance without a line here fails, and so does a line of nothing.
+//! An entrance without a line here fails the parts that read the tables, and so does a line of nothing.
 
-use super::scene::{Kind, Scene};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
 /// Subject of an operation.
 #[derive(Clone, Copy)]
-pub(super) enum About {
+pub(crate) enum About {
     /// The resource that its path names, of this kind.
     One(&'static str),
     /// Access of the caller.
     Reached,
-    /// Resources that its body or query names, and the codes with which limited callers and strangers are refused; none
-    /// if they are not, since the names mean nothing to them.
-    Named(fn(&Scene) -> Value, &'static [&'static str], &'static [&'static str]),
+    /// Resources that its body or query names, made of an account's id, and the codes with which limited callers and strangers are
+    /// refused; none if they are not, since the names mean nothing to them.
+    Named(fn(&str) -> Value, &'static [&'static str], &'static [&'static str]),
     /// The organization: no limited caller may call it.
     Organization,
     /// A resource of the organization, which its path names.
@@ -29,10 +28,21 @@ use About::{Login, Named, One, OneOfOrganization, Organization, Reached};
 
 /// The code of an account, or another thing in a body, that is not there.
 const UNKNOWN: &[&str] = &["account_not_found"];
-const FORBIDDEN: &[&str] = &["forbidden"];
+/// The code of what concerns the whole organization.
+pub(crate) const FORBIDDEN: &[&str] = &["forbidden"];
+
+/// A post to an account.
+fn post(account: &str) -> Value {
+    json!({ "content": "Hello", "accounts": [account] })
+}
+
+/// A profile with an account.
+fn profile(account: &str) -> Value {
+    json!({ "name": "Taken", "social_account_ids": [account] })
+}
 
 /// The operations.
-pub(super) const OPERATIONS: &[(&str, About)] = &[
+pub(crate) const OPERATIONS: &[(&str, About)] = &[
     ("GET /account/audit", Organization),
     ("GET /account/requests", Organization),
     ("GET /account/usage", Organization),
@@ -59,9 +69,9 @@ pub(super) const OPERATIONS: &[(&str, About)] = &[
     ("PATCH /media/{id}", One("media")),
     ("POST /media/{id}/confirm", One("media")),
     ("GET /posts", Reached),
-    ("POST /posts", Named(Scene::post, UNKNOWN, UNKNOWN)),
-    ("POST /posts/batch", Named(|scene| json!({ "posts": [scene.post()] }), UNKNOWN, UNKNOWN)),
-    ("POST /posts/validate", Named(Scene::post, UNKNOWN, UNKNOWN)),
+    ("POST /posts", Named(post, UNKNOWN, UNKNOWN)),
+    ("POST /posts/batch", Named(|account| json!({ "posts": [post(account)] }), UNKNOWN, UNKNOWN)),
+    ("POST /posts/validate", Named(post, UNKNOWN, UNKNOWN)),
     ("DELETE /posts/{id}", One("posts")),
     ("GET /posts/{id}", One("posts")),
     ("PATCH /posts/{id}", One("posts")),
@@ -72,22 +82,15 @@ pub(super) const OPERATIONS: &[(&str, About)] = &[
     ("POST /posts/{id}/targets/{target_id}/unpublish", One("posts")),
     ("GET /posts/{id}/timeline", One("posts")),
     ("GET /profiles", Reached),
-    ("POST /profiles", Named(Scene::profile, &["forbidden", "account_not_found"], UNKNOWN)),
+    ("POST /profiles", Named(profile, &["forbidden", "account_not_found"], UNKNOWN)),
     ("DELETE /profiles/{id}", One("profiles")),
     ("GET /profiles/{id}", One("profiles")),
     ("PATCH /profiles/{id}", One("profiles")),
-    (
-        "GET /scheduling/find-slot",
-        Named(|scene| json!({ "account": scene.id("social-accounts") }), UNKNOWN, UNKNOWN),
-    ),
+    ("GET /scheduling/find-slot", Named(|account| json!({ "account": account }), UNKNOWN, UNKNOWN)),
     ("GET /scheduling/slots", Reached),
     (
         "PUT /scheduling/slots",
-        Named(
-            |scene| json!({ "social_account_id": scene.id("social-accounts"), "slots": [] }),
-            UNKNOWN,
-            UNKNOWN,
-        ),
+        Named(|account| json!({ "social_account_id": account, "slots": [] }), UNKNOWN, UNKNOWN),
     ),
     ("GET /social-accounts", Reached),
     (
@@ -119,7 +122,7 @@ pub(super) const OPERATIONS: &[(&str, About)] = &[
     ("PATCH /social-networks/{id}", OneOfOrganization("social-networks")),
     (
         "POST /social-networks/{platform}/auth-url",
-        Named(|scene| json!({ "reconnect_account_id": scene.id("social-accounts") }), UNKNOWN, UNKNOWN),
+        Named(|account| json!({ "reconnect_account_id": account }), UNKNOWN, UNKNOWN),
     ),
     ("GET /team", Organization),
     ("POST /team", Organization),
@@ -138,7 +141,7 @@ pub(super) const OPERATIONS: &[(&str, About)] = &[
 ];
 
 /// The operations of the MCP tools.
-pub(super) const TOOLS: [(&str, &str); 25] = [
+pub(crate) const TOOLS: [(&str, &str); 25] = [
     ("create_auth_url", "POST /social-networks/{platform}/auth-url"),
     ("create_post", "POST /posts"),
     ("create_webhook", "POST /webhooks"),
@@ -167,7 +170,7 @@ pub(super) const TOOLS: [(&str, &str); 25] = [
 ];
 
 /// The tools whose answers the resource templates give.
-pub(super) const TEMPLATES: [(&str, &str); 4] = [
+pub(crate) const TEMPLATES: [(&str, &str); 4] = [
     ("fanfare://accounts/{id}/capabilities", "get_account_capabilities"),
     ("fanfare://accounts/{id}/limits", "get_account_limits"),
     ("fanfare://posts/{id}", "get_post"),
@@ -175,10 +178,10 @@ pub(super) const TEMPLATES: [(&str, &str); 4] = [
 ];
 
 /// The prompts, which are texts without data.
-pub(super) const PROMPTS: [&str; 2] = ["explain_stuck_post", "publish_picture"];
+pub(crate) const PROMPTS: [&str; 2] = ["explain_stuck_post", "publish_picture"];
 
 /// The operations that a client token can call.
-const FOR_CLIENTS: [&str; 6] = [
+pub(crate) const FOR_CLIENTS: [&str; 6] = [
     "GET /connect/platforms",
     "GET /social-accounts",
     "POST /social-accounts/bluesky/connect",
@@ -188,7 +191,7 @@ const FOR_CLIENTS: [&str; 6] = [
 ];
 
 /// The kinds of the resources that the pages of the dashboard name, by the first part of their paths.
-pub(super) const SECTIONS: [(&str, &str); 13] = [
+const SECTIONS: [(&str, &str); 13] = [
     ("accounts", "social-accounts"),
     ("analytics", "posts"),
     ("audit", ""),
@@ -204,21 +207,10 @@ pub(super) const SECTIONS: [(&str, &str); 13] = [
     ("webhooks", "webhooks"),
 ];
 /// The other parts of the dashboard, whose pages name nothing.
-pub(super) const PLAIN_SECTIONS: [&str; 6] = ["", "requests", "retry", "search", "sign-in", "usage"];
-
-/// Answer that a caller is to get.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Expected {
-    /// One of these codes.
-    Refused(&'static [&'static str]),
-    /// An answer without what they must not see.
-    Nothing,
-    /// Not tried: it creates something of the caller's own.
-    Untried,
-}
+const PLAIN_SECTIONS: [&str; 6] = ["", "requests", "retry", "search", "sign-in", "usage"];
 
 /// Checks that the table has a line for each operation, and no other.
-pub(super) fn cover(operations: &[(Method, String, Value)]) {
+pub(crate) fn cover(operations: &[(Method, String, Value)]) {
     let known: HashSet<_> = OPERATIONS.iter().map(|(operation, _)| *operation).collect();
     let named: Vec<_> = operations.iter().map(|(method, path, _)| format!("{method} {path}")).collect();
     let unknown: Vec<_> = named.iter().filter(|name| !known.contains(name.as_str())).collect();
@@ -226,36 +218,16 @@ pub(super) fn cover(operations: &[(Method, String, Value)]) {
     assert_eq!(named.len(), OPERATIONS.len(), "a line of the table is of no operation");
 }
 
-/// Returns what a kind of callers is to get.
-pub(super) fn expected(operation: &str, about: About, kind: Kind) -> Expected {
-    use Expected::{Nothing, Refused, Untried};
-    let is_read = operation.starts_with("GET ");
-    match (about, kind) {
-        // The token in the path authorizes, and there is no such login.
-        (Login, _) => Refused(&["not_found"]),
-        (_, Kind::Ended) => Refused(&["unauthorized"]),
-        (_, Kind::Client) if !FOR_CLIENTS.contains(&operation) => {
-            Refused(&["forbidden", "insufficient_scope"])
-        }
-        (One(_), _) => Refused(&["not_found"]),
-        (Reached, _) => Nothing,
-        (Named(..), Kind::Client) if operation.ends_with("/auth-url") => {
-            Refused(&["forbidden", "account_not_found"])
-        }
-        // Live mode has no app of the platform.
-        (Named(..), Kind::Mode) if operation.ends_with("/auth-url") => {
-            Refused(&["account_not_found", "no_app_available"])
-        }
-        (Named(_, limited, _), Kind::Bound | Kind::Client) if !limited.is_empty() => Refused(limited),
-        (Named(_, _, strangers), Kind::Organization | Kind::Mode) if !strangers.is_empty() => {
-            Refused(strangers)
-        }
-        (Named(..), _) => Untried,
-        (Organization | OneOfOrganization(_), Kind::Bound | Kind::Client) => Refused(FORBIDDEN),
-        (Organization, _) if is_read => Nothing,
-        (Organization, _) => Untried,
-        // Both modes share the team.
-        (OneOfOrganization("team"), Kind::Mode) => Untried,
-        (OneOfOrganization(_), _) => Refused(&["not_found"]),
-    }
+/// Returns what an operation is about.
+pub(crate) fn about(operation: &str) -> About {
+    let found = OPERATIONS.iter().find(|(known, _)| *known == operation);
+    found.unwrap_or_else(|| panic!("{operation} has no line in the table")).1
+}
+
+/// Returns the kind of the resource that a page or an action of the dashboard names; empty if it names none.
+pub(crate) fn kind_of(path: &str) -> &'static str {
+    let section = path.split('/').nth(1).unwrap_or_default();
+    let kind = SECTIONS.iter().find(|(known, _)| *known == section).map(|(_, kind)| *kind);
+    let kind = kind.or(PLAIN_SECTIONS.contains(&section).then_some(""));
+    kind.unwrap_or_else(|| panic!("the dashboard's {path} is in no section of the table"))
 }
