@@ -5,16 +5,28 @@
 //! and, at the end, what was published and delivered ([`outcome`]) must be what the contract allows ([`model`]).
 //! A sequence that fails is shortened to the steps that matter.
 //!
+//! Every operation ([`walk`]), page and action ([`visits`]) is a step, by one of several callers ([`who`]), and a
+//! second model ([`tenancy`]) says what each of them reaches.
+//!
 //! `PROPTEST_RNG_SEED` repeats a run, `PROPTEST_CASES` sets the number of cases. No file keeps sequences that
 //! failed: they become tests with a name.
 
+mod callers;
 mod model;
 mod observed;
 mod outcome;
+mod places;
 mod steps;
 mod system;
+mod tenancy;
+mod visits;
+mod walk;
+mod who;
+mod wishes;
 
+use crate::surface::tables::OPERATIONS;
 use outcome::Tally;
+use places::{Ask, Place, ROUTES, Visit, named};
 use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
 use std::{
@@ -22,11 +34,14 @@ use std::{
     sync::{LazyLock, Mutex},
     thread,
 };
-use steps::{Step, Steps};
+use steps::{Call, Step, Steps};
 use system::System;
 use tests::proof::{Section, is_full};
 use tokio::runtime::{Builder, Runtime};
 use uuid::Uuid;
+use walk::WALKED;
+use who::{By, Guest};
+use wishes::draft;
 
 /// Cases that run at the same time: their waits overlap.
 const LANES: u32 = 8;
@@ -100,6 +115,53 @@ fn run(seed: u64, cases: u32) -> Result<(), String> {
     })
 }
 
+/// Returns the names of all operations, and of all pages and actions.
+fn places() -> [Vec<String>; 2] {
+    let operations = OPERATIONS.iter().map(|(operation, _)| (*operation).to_owned()).collect();
+    [operations, ROUTES.iter().map(|(method, path, _)| named(method, path)).collect()]
+}
+
+/// Returns the numbers of operations, and of pages and actions, that were steps, and those that were none.
+fn walked() -> ([usize; 2], Vec<String>) {
+    let walked = WALKED.lock().unwrap();
+    let all = places();
+    let counts = [0, 1].map(|kind: usize| all[kind].iter().filter(|name| walked.contains_key(*name)).count());
+    (counts, all.into_iter().flatten().filter(|name| !walked.contains_key(name)).collect())
+}
+
+/// Takes the operations, pages and actions that no random sequence had, in a case of their own.
+fn walk_the_rest() -> Result<(), String> {
+    let (_, rest) = walked();
+    if rest.is_empty() {
+        return Ok(());
+    }
+    let mut system = RUNTIME.block_on(System::start());
+    let walked = RUNTIME.block_on(async {
+        for number in 0..2 {
+            system.take(&Step::One(By::Owner, Call::Create(draft(number, number)))).await?;
+        }
+        let operations = walk::all(&system.world).await;
+        let mut places = Vec::new();
+        for (number, name) in rest.iter().enumerate() {
+            let (subject, detail) = (number, number);
+            let operation =
+                operations.iter().position(|(method, path, _)| format!("{method} {path}") == *name);
+            let route = ROUTES.iter().position(|(method, path, _)| named(method, path) == *name);
+            let (by, guest) = (By::Owner, Guest::Owner);
+            places
+                .extend(operation.map(|operation| Place::Operation(Ask { operation, by, subject, detail })));
+            places.extend(route.map(|route| Place::Page(Visit { route, guest, subject, detail })));
+        }
+        system.walk(&places).await?;
+        system.finish().await
+    });
+    let transcript = system.transcript();
+    let checked = walked.and_then(|()| RUNTIME.block_on(system.drain().check()));
+    let tally = checked.map_err(|error| format!("{error}\nTranscript:\n{transcript}"))?;
+    PASSED.lock().unwrap().push(tally);
+    Ok(())
+}
+
 #[test]
 fn every_sequence_of_actions_leads_where_the_contract_says() {
     let mut section = Section::new("4-lifecycle", "Life cycle against a reference model");
@@ -132,6 +194,11 @@ fn every_sequence_of_actions_leads_where_the_contract_says() {
         failures.join("\n\n")
     );
 
+    let random = walked().0;
+    walk_the_rest().unwrap_or_else(|error| panic!("PROPTEST_RNG_SEED={seed}: {error}"));
+    let ([operations, pages], missing) = walked();
+    assert!(missing.is_empty(), "in no step of the walk: {missing:?}");
+
     let (taken, passed) = (TAKEN.lock().unwrap(), PASSED.lock().unwrap());
     let sum = |of: fn(&Tally) -> usize| passed.iter().map(of).sum::<usize>();
     section.text(
@@ -140,6 +207,26 @@ fn every_sequence_of_actions_leads_where_the_contract_says() {
          committed, must be allowed; every post must end, with a reason; each event must be delivered once, each \
          text be published at most once, no slot and no idempotency key be held by two posts.",
     );
+    section.text(
+        "Every operation of the OpenAPI document and every page and action of the dashboard is a step, by an owner, by one \
+         with fewer scopes, by keys of a tenant, a profile and some accounts, by a client token and by another organization, \
+         with keys and in sessions; accounts move between tenants and profiles meanwhile. A second model says what each \
+         caller reaches: an answer has the status that it says, a list the rows that it says, a page their texts, and \
+         none an id or a text of others; at the end, what each caller finds is what it says.",
+    );
+    let all = places().map(|all| all.len());
+    section.figure(
+        "Operations walked",
+        format!("{operations} of {}, pages and actions {pages} of {}", all[0], all[1]),
+    );
+    section.figure(
+        "Of these at random, the others in a last case",
+        format!("{} operations, {} pages and actions", random[0], random[1]),
+    );
+    for by in By::ALL {
+        let count = walk::ASKED.lock().unwrap().get(&format!("{by:?}")).copied().unwrap_or_default();
+        section.figure(format!("Operations asked by: {}", by.name()), count);
+    }
     section.figure("Sequences", passed.len());
     for (kind, count) in &*taken {
         section.figure(format!("Steps: {kind}"), count);

@@ -899,12 +899,14 @@ fn text(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
 
-fn expect(answer: &Answer, allowed: &[u16]) -> Checked {
+/// Fails unless an answer has one of these statuses.
+pub(super) fn expect(answer: &Answer, allowed: &[u16]) -> Checked {
     ensure(allowed.contains(&answer.status), || {
         format!("status {} instead of {allowed:?}: {:#}", answer.status, answer.body)
     })
 }
 
-fn ensure(is_right: bool, rule: impl FnOnce() -> String) -> Checked {
+/// Fails with a rule that is broken.
+pub(super) fn ensure(is_right: bool, rule: impl FnOnce() -> String) -> Checked {
     if is_right { Ok(()) } else { Err(rule()) }
 }

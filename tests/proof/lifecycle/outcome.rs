@@ -76,7 +76,7 @@ impl Outcome {
     /// publications.
     async fn check_publications(&self, rows: &[Row]) -> Result<usize, String> {
         let mut publications = 0;
-        for (index, (platform, name, _)) in ACCOUNTS.into_iter().enumerate() {
+        for (index, (platform, name, ..)) in ACCOUNTS.into_iter().enumerate() {
             let page = self.get(&format!("{platform}/{name}")).await;
             let times = |word: &str, number: usize| {
                 page.matches(&format!(r#"<p class="text">{word} {number}."#)).count()

@@ -1,14 +1,25 @@
 //! The steps of a sequence, and how they are drawn.
 
+use super::{
+    places::{Place, place},
+    who::By,
+};
 use proptest::{prelude::*, sample::select, strategy::Union};
 use proptest_state_machine::ReferenceStateMachine;
 
-/// Accounts of an organization: platform, name, and prefix of the paths that publish.
-pub(super) const ACCOUNTS: [(&str, &str, &str); 3] = [
-    ("x", "ada", "/2/tweets"),
-    ("bluesky", "ada.bsky.social", "/xrpc/com.atproto.repo."),
-    ("threads", "ada", "/v1.0/"),
+/// Accounts that posts go to: platform, name, prefix of the paths that publish, and end tenant.
+pub(super) const ACCOUNTS: [(&str, &str, &str, Option<&str>); 3] = [
+    ("x", "ada", "/2/tweets", Some("mine")),
+    ("bluesky", "ada.bsky.social", "/xrpc/com.atproto.repo.", Some("mine")),
+    ("threads", "ada", "/v1.0/", None),
 ];
+
+/// Accounts that nothing is published to: platform, name and end tenant.
+pub(super) const SPARES: [(&str, &str, Option<&str>); 3] =
+    [("x", "bob", Some("mine")), ("x", "cleo", Some("theirs")), ("bluesky", "dan.bsky.social", None)];
+
+/// Most operations, pages and actions of a step.
+const WALK: usize = 6;
 
 /// Number of the first accounts that replies are published to.
 const REPLYING: usize = 2;
@@ -166,8 +177,10 @@ pub(super) enum Action {
 /// A step.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// A call.
-    One(Call),
+    /// A call, by one of several callers.
+    One(By, Call),
+    /// Operations, pages and actions.
+    Walk(Vec<Place>),
     /// Two calls at the same moment.
     Both(Call, Call),
     /// Connects an account again.
@@ -227,7 +240,9 @@ impl Step {
     /// Returns the names under which the step is counted.
     pub(super) fn kinds(&self) -> Vec<&'static str> {
         match self {
-            Self::One(call) => vec![call.kind()],
+            Self::One(By::Owner, call) => vec![call.kind()],
+            Self::One(_, call) => vec!["call by another caller", call.kind()],
+            Self::Walk(places) => places.iter().map(Place::kind).collect(),
             Self::Both(one, other) => vec!["two calls at once", one.kind(), other.kind()],
             Self::Connect { .. } => vec!["connect again"],
             Self::Expire { .. } => vec!["token expired"],
@@ -276,12 +291,16 @@ impl ReferenceStateMachine for Steps {
     }
 
     fn transitions(has_post: &bool) -> BoxedStrategy<Step> {
-        if *has_post { any_step() } else { create().prop_map(|draft| Step::One(Call::Create(draft))).boxed() }
+        if *has_post {
+            any_step()
+        } else {
+            create().prop_map(|draft| Step::One(By::Owner, Call::Create(draft))).boxed()
+        }
     }
 
     fn preconditions(has_post: &bool, step: &Step) -> bool {
         // Shrinking removes steps.
-        *has_post || matches!(step, Step::One(Call::Create(_)))
+        *has_post || matches!(step, Step::One(By::Owner, Call::Create(_)))
     }
 
     fn apply(_: bool, _: &Step) -> bool {
@@ -294,10 +313,12 @@ fn any_step() -> BoxedStrategy<Step> {
     let action = select(vec![Action::Reset, Action::Terminate, Action::Cancel]);
     let target = proptest::option::of(0..ACCOUNTS.len());
     prop_oneof![
-        9 => create().prop_map(|draft| Step::One(Call::Create(draft))),
-        5 => reply(post.clone()).prop_map(|draft| Step::One(Call::Create(draft))),
-        16 => post.clone().prop_flat_map(change).prop_map(Step::One),
-        2 => account.clone().prop_map(|account| Step::One(Call::Disconnect { account })),
+        9 => (by(), create()).prop_map(|(by, draft)| Step::One(by, Call::Create(draft))),
+        5 => (by(), reply(post.clone())).prop_map(|(by, draft)| Step::One(by, Call::Create(draft))),
+        16 => (by(), post.clone().prop_flat_map(change)).prop_map(|(by, call)| Step::One(by, call)),
+        2 => (by(), account.clone())
+            .prop_map(|(by, account)| Step::One(by, Call::Disconnect { account })),
+        14 => proptest::collection::vec(place(), 1..=WALK).prop_map(Step::Walk),
         4 => both(),
         4 => account.clone().prop_map(|account| Step::Connect { account }),
         1 => account.clone().prop_map(|account| Step::Expire { account }),
@@ -313,6 +334,11 @@ fn any_step() -> BoxedStrategy<Step> {
         3 => Just(Step::Wait),
     ]
     .boxed()
+}
+
+/// A caller: mostly the owner, whom nothing is refused.
+fn by() -> BoxedStrategy<By> {
+    prop_oneof![3 => Just(By::Owner), 1 => select(By::ALL.to_vec())].boxed()
 }
 
 /// Two calls whose result must be as if one had come before the other.

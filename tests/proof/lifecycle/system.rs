@@ -1,10 +1,14 @@
 //! The system under test: an organization of the real service, driven through its API, the sandbox and Temporal.
 
 use super::{
+    callers::{Callers, connect},
     model::{self, Answer, Checked, End, Model, Post, Row, Stage},
     observed,
     outcome::Outcome,
+    places::Place,
     steps::{ACCOUNTS, Accounts, Action, Call, Draft, Fault, Plan, Step},
+    tenancy::Tenancy,
+    who::By,
 };
 use crate::PROGRAM;
 use chrono::{DateTime, Datelike, TimeDelta, Utc};
@@ -33,8 +37,13 @@ const SLOTS: i64 = 100;
 
 /// The organization of one case, and what the model knows of it.
 pub(super) struct System {
-    world: World,
-    model: Model,
+    pub(super) world: World,
+    pub(super) model: Model,
+    /// What each caller reaches.
+    pub(super) tenancy: Tenancy,
+    pub(super) callers: Callers,
+    /// Takes what is sent to endpoints that steps create.
+    pub(super) spare: Receiver,
     /// Receives every event.
     all: Receiver,
     /// Is paused and resumed.
@@ -43,8 +52,9 @@ pub(super) struct System {
     endpoint: String,
     holds: BTreeMap<usize, Hold>,
     /// Steps and answers.
-    transcript: RefCell<Vec<String>>,
-    texts: usize,
+    pub(super) transcript: RefCell<Vec<String>>,
+    /// Number of texts and names so far.
+    pub(super) texts: usize,
     refused: usize,
     changes: i64,
 }
@@ -57,39 +67,55 @@ impl System {
         IS_OBSERVED.get_or_init(|| observed::install(&world.db)).await;
         // A second publication is accepted, so that it shows.
         world.set_sandbox(json!({ "lag_ms": 50, "duplicate_ms": 0, "slow_ms": 300 })).await;
-        let mut accounts = Vec::new();
-        for (platform, name, _) in ACCOUNTS {
-            accounts.push(world.connect(platform, name).await);
-        }
+        let spare = Receiver::start().await;
+        let (callers, furniture) = Callers::start(&world, &spare.url).await;
+        let accounts = furniture.accounts[..ACCOUNTS.len()].to_vec();
         let model = Model::new(accounts, set_slots(&world).await);
         let (all, paused) = (Receiver::start().await, Receiver::start().await);
         world.subscribe(&all.url).await;
         let endpoint = world.subscribe(&paused.url).await;
         let endpoint = format!("/webhooks/{}", endpoint["id"].as_str().unwrap());
-        let holds = BTreeMap::new();
-        let transcript = RefCell::default();
-        Self { world, model, all, paused, endpoint, holds, transcript, texts: 0, refused: 0, changes: 0 }
+        let mut tenancy = Tenancy::new(furniture);
+        for (kind, mark) in [("api-keys", "name"), ("team", "email"), ("webhooks", "id")] {
+            tenancy.keep(kind, &world.get(&format!("/{kind}?limit=100")).await, mark);
+        }
+        let (holds, transcript) = (BTreeMap::new(), RefCell::default());
+        let (texts, refused, changes) = (0, 0, 0);
+        Self {
+            world,
+            model,
+            tenancy,
+            callers,
+            spare,
+            all,
+            paused,
+            endpoint,
+            holds,
+            transcript,
+            texts,
+            refused,
+            changes,
+        }
     }
 
     /// Takes a step and checks the answers.
     pub(super) async fn take(&mut self, step: &Step) -> Checked {
         self.transcript.borrow_mut().push(format!("{step:?}"));
         match step {
-            Step::One(call) => {
-                let text = self.next_text();
-                let answer = self.call(call, text).await;
-                self.model.apply(call, text, &answer)
-            }
+            Step::One(by, call) => self.by(*by, call).await,
+            Step::Walk(places) => self.walk(places).await,
             Step::Both(one, other) => self.both(one, other).await,
             Step::Connect { account } => {
-                let (platform, name, _) = ACCOUNTS[*account];
-                let id = self.world.connect(platform, name).await;
+                let (platform, name, ..) = ACCOUNTS[*account];
+                // For another end tenant it would be a new account.
+                let tenant = self.tenancy.accounts[*account].tenant.clone();
+                let id = connect(&self.world, platform, name, tenant.as_deref()).await;
                 assert_eq!(id, self.model.accounts[*account].id, "an account keeps its id");
                 self.model.connect(*account);
                 Ok(())
             }
             Step::Expire { account } => {
-                let (platform, name, _) = ACCOUNTS[*account];
+                let (platform, name, ..) = ACCOUNTS[*account];
                 // Meta's tokens can't be refreshed any more when they have expired.
                 if platform == "threads" {
                     self.model.doubt(*account);
@@ -99,7 +125,7 @@ impl System {
             }
             Step::Revoke { account } => {
                 self.model.doubt(*account);
-                let (platform, name, _) = ACCOUNTS[*account];
+                let (platform, name, ..) = ACCOUNTS[*account];
                 self.world.revoke_grants(platform, name).await;
                 self.world.expire_tokens(platform, name).await;
                 Ok(())
@@ -142,6 +168,17 @@ impl System {
         }
     }
 
+    /// Takes steps over operations, pages and actions.
+    pub(super) async fn walk(&mut self, places: &[Place]) -> Checked {
+        for place in places {
+            match place {
+                Place::Operation(ask) => self.ask(ask).await?,
+                Place::Page(visit) => self.visit(visit).await?,
+            }
+        }
+        Ok(())
+    }
+
     /// Checks the changes of statuses since the last check.
     pub(super) async fn check(&mut self) -> Checked {
         let (last, _) = observed::check(&self.world.db, self.world.owner.org.0, self.changes).await?;
@@ -155,19 +192,21 @@ impl System {
         for post in self.model.awaited() {
             self.transcript.borrow_mut().push("at the end".to_owned());
             let (call, text) = (Call::Delete { post }, self.next_text());
-            let answer = self.call(&call, text).await;
+            let answer = self.call(By::Owner, &call, text).await;
             self.model.apply(&call, text, &answer)?;
         }
         self.wait().await?;
+        self.compare_views().await?;
         self.check_api().await
     }
 
     /// Waits until no message, delivery or workflow is left over. Blocks the thread.
     pub(super) fn drain(self) -> Outcome {
-        let Self { world, model, all, paused, .. } = self;
+        let Self { world, model, all, paused, callers, .. } = self;
         let (db, org) = (world.db.clone(), world.owner.org.0);
         let (http, sandbox) = (world.http.clone(), world.sandbox_url.clone());
         drop(world);
+        drop(callers);
         Outcome { db, org, http, sandbox, model, all, paused }
     }
 
@@ -176,14 +215,15 @@ impl System {
         self.transcript.borrow().join("\n")
     }
 
-    fn next_text(&mut self) -> usize {
+    pub(super) fn next_text(&mut self) -> usize {
         self.texts += 1;
         self.texts
     }
 
     async fn both(&mut self, one: &Call, other: &Call) -> Checked {
         let texts = [self.next_text(), self.next_text()];
-        let answers = tokio::join!(self.call(one, texts[0]), self.call(other, texts[1]));
+        let answers =
+            tokio::join!(self.call(By::Owner, one, texts[0]), self.call(By::Owner, other, texts[1]));
         let [first, second] = [(one, texts[0], &answers.0), (other, texts[1], &answers.1)];
         let rows = self.rows().await;
         let mut failures = Vec::new();
@@ -206,7 +246,7 @@ impl System {
         Err(format!("as if neither call came first: {}", failures.join("; or ")))
     }
 
-    async fn call(&self, call: &Call, text: usize) -> Answer {
+    pub(super) async fn call(&self, by: By, call: &Call, text: usize) -> Answer {
         let post = |number: usize| {
             let id = &self.model.post(number).expect("there is a post").id;
             (id.as_str(), format!("/posts/{id}"))
@@ -247,7 +287,7 @@ impl System {
                 (Method::DELETE, path, None, None)
             }
         };
-        Answer { queue, ..self.send(method, &path, body, key, text).await }
+        Answer { queue, ..self.send(by, method, &path, body, key, text).await }
     }
 
     /// Acts on a post, or on its first target, and returns it as it was.
@@ -259,12 +299,13 @@ impl System {
             "retry" => format!("/posts/{id}/{action}"),
             _ => format!("/posts/{id}/targets/{}/{action}", row.targets[0].id),
         };
-        let answer = self.send(Method::POST, &path, None, None, 0).await;
+        let answer = self.send(By::Owner, Method::POST, &path, None, None, 0).await;
         (row, answer)
     }
 
     async fn send(
         &self,
+        by: By,
         method: Method,
         path: &str,
         body: Option<Value>,
@@ -272,7 +313,7 @@ impl System {
         text: usize,
     ) -> Answer {
         let url = format!("{}{path}", self.world.base);
-        let mut request = self.world.http.request(method.clone(), url).bearer_auth(&self.world.key);
+        let mut request = self.world.http.request(method.clone(), url).bearer_auth(self.callers.key(by));
         if let Some(body) = body {
             request = request.json(&body);
         }
@@ -280,14 +321,14 @@ impl System {
             request = request.header("idempotency-key", key);
         }
         let response = request.send().await.unwrap();
-        let line = format!("  {} {path}, text {text}: {}", method, response.status());
+        let line = format!("  {method} {path} by {by:?}, text {text}: {}", response.status());
         self.transcript.borrow_mut().push(line);
         let is_replay = response.headers().get("idempotent-replayed").is_some_and(|value| value == "true");
         let status = response.status().as_u16();
         Answer { status, is_replay, body: response.json().await.unwrap(), queue: None }
     }
 
-    fn new_post(&self, draft: &Draft, text: usize) -> Value {
+    pub(super) fn new_post(&self, draft: &Draft, text: usize) -> Value {
         let mut body = json!({
             "containers": containers(text, draft.fault, draft.has_reply),
             "accounts": self.ids(draft.accounts.indices()),
@@ -315,7 +356,7 @@ impl System {
     }
 
     /// Returns the status of a post, and the id of one of its targets.
-    async fn target(&self, post: &str, number: usize) -> (String, String) {
+    pub(super) async fn target(&self, post: &str, number: usize) -> (String, String) {
         let rows = self.rows().await;
         let row = rows.iter().find(|row| row.id == post).expect("a post is never gone");
         (row.status.clone(), row.targets[number % row.targets.len()].id.clone())
@@ -338,7 +379,7 @@ impl System {
         if !of.is_connected || of.is_doubtful || self.model.posts.iter().any(is_busy) {
             return Ok(());
         }
-        let (platform, name, path) = ACCOUNTS[account];
+        let (platform, name, path, _) = ACCOUNTS[account];
         let when = if is_accepted { "after" } else { "before" };
         let hold = json!({
             "platform": platform, "account": name, "method": "POST", "path_prefix": path, "when": when,
@@ -347,7 +388,7 @@ impl System {
         let accounts = Accounts(1 << account);
         let draft = Draft { plan: Plan::Now, accounts, fault, has_reply: false, key: None, reply_to: None };
         let (call, text) = (Call::Create(draft), self.next_text());
-        let answer = self.call(&call, text).await;
+        let answer = self.call(By::Owner, &call, text).await;
         self.model.apply(&call, text, &answer)?;
         hold.until_held().await;
         self.holds.insert(account, hold);
@@ -517,18 +558,26 @@ fn containers(text: usize, fault: Fault, has_reply: bool) -> Value {
     json!(containers)
 }
 
-/// Sets two slots a week, the first one in two days, and returns their next times.
-async fn set_slots(world: &World) -> Vec<DateTime<Utc>> {
+/// Returns the days of the first two slots: in two and in four days, at noon.
+fn days() -> [DateTime<Utc>; 2] {
     let noon = tests::now().date_naive().and_hms_opt(12, 0, 0).expect("a time").and_utc();
-    let days = [2, 4].map(|days| noon + TimeDelta::days(days));
+    [2, 4].map(|days| noon + TimeDelta::days(days))
+}
+
+/// Returns a body that sets two slots a week, of an account or of the organization.
+pub(super) fn weekly(account: Option<&str>) -> Value {
     let slot = |at: &DateTime<Utc>| {
         let weekdays = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
         json!({ "weekday": weekdays[at.weekday().num_days_from_monday() as usize], "time": "12:00" })
     };
-    let body = json!({ "social_account_id": null, "slots": days.iter().map(slot).collect::<Vec<_>>() });
-    let (status, set) = world.call(Method::PUT, "/scheduling/slots", Some(&body)).await;
+    json!({ "social_account_id": account, "slots": days().iter().map(slot).collect::<Vec<_>>() })
+}
+
+/// Sets the organization's slots, and returns their next times.
+async fn set_slots(world: &World) -> Vec<DateTime<Utc>> {
+    let (status, set) = world.call(Method::PUT, "/scheduling/slots", Some(&weekly(None))).await;
     assert_eq!(status, 200, "{set}");
-    (0..SLOTS / 2).flat_map(|week| days.map(|day| day + TimeDelta::weeks(week))).collect()
+    (0..SLOTS / 2).flat_map(|week| days().map(|day| day + TimeDelta::weeks(week))).collect()
 }
 
 /// Returns a client of the Temporal server.
