@@ -1,4 +1,4 @@
-//! What those who must not get in are to get.
+//! Answers that those who must not get in are to get.
 
 use super::scene::Kind;
 use crate::surface::tables::{
@@ -6,7 +6,7 @@ use crate::surface::tables::{
     FOR_CLIENTS, FORBIDDEN,
 };
 
-/// What a caller is to get.
+/// Answer that a caller is to get.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Expected {
     /// One of these codes.
