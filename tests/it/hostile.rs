@@ -4,17 +4,17 @@
 //! without a change here. The tests bound the memory and the CPU time of a request; CPU time rather than
 //! duration, because it does not depend on the load of the machine.
 
-use crate::{serving::cpu_time, world};
+use crate::world;
 use reqwest::{Client, Method, RequestBuilder, StatusCode, header, redirect::Policy};
 use serde_json::{Map, Value, json};
 use std::{sync::LazyLock, time::Duration};
-use tests::{World, login};
+use tests::{World, login, meter::Meter};
 
 /// Size of a body in bytes, the most that the service reads.
 const SIZE: usize = 1 << 20;
 /// Bytes of a body that [`VALUES`] leave for the rest of it.
 const ROOM: usize = 4 << 10;
-/// CPU time that a request may take. A debug build needs a tenth of it.
+/// CPU time that a request may take, with that of the database. A debug build needs a tenth of it.
 const TIME: Duration = Duration::from_secs(2);
 /// Attempts of a request whose connection is closed.
 const TRIES: usize = 5;
@@ -25,25 +25,17 @@ const ANSWER: usize = 256 << 10;
 /// Size of the longest page, in bytes: it repeats the input, whose characters take six bytes at most.
 const PAGE: usize = 7 << 20;
 
-/// The process under attack.
+/// The service under attack.
 struct Victim {
-    pid: u32,
+    meter: Meter,
     sent: usize,
     slowest: Duration,
     largest: u64,
 }
 
 impl Victim {
-    fn of(world: &World) -> Self {
-        let [pid] = world.pids()[..] else { panic!("the world runs one process") };
-        Self { pid, sent: 0, slowest: Duration::ZERO, largest: 0 }
-    }
-
-    /// Returns a value of `/proc/PID/status`, in bytes.
-    fn memory(&self, name: &str) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+    async fn of(world: &World) -> Self {
+        Self { meter: Meter::of(world).await, sent: 0, slowest: Duration::ZERO, largest: 0 }
     }
 
     /// Sends a request and checks its status, the size of the response, memory and CPU time.
@@ -51,20 +43,19 @@ impl Victim {
         let mut tries = 0;
         loop {
             tries += 1;
-            // Resets the peak of the resident memory, `VmHWM`.
-            std::fs::write(format!("/proc/{}/clear_refs", self.pid), "5").unwrap();
-            let before = self.memory("VmRSS");
-            let begun = cpu_time(self.pid);
-            let answer = match request.try_clone().unwrap().send().await {
+            let sending = async {
+                let answer = request.try_clone().unwrap().send().await?;
+                let status = answer.status();
+                Ok::<_, reqwest::Error>((status, answer.text().await.unwrap()))
+            };
+            let (answer, cost) = self.meter.measure(sending).await;
+            let (status, text) = match answer {
                 Ok(answer) => answer,
                 // A rejection before the body is read may close the connection while the body is sent.
                 Err(_) if tries < TRIES => continue,
                 Err(error) => panic!("{what}: no response: {error:?}"),
             };
-            let status = answer.status();
-            let text = answer.text().await.unwrap();
-            let took = cpu_time(self.pid) - begun;
-            let memory = self.memory("VmHWM").saturating_sub(before);
+            let (took, memory) = (cost.cpu(), cost.memory);
             assert!(!status.is_server_error(), "{what}: {status} {}", clipped(&text));
             assert!(text.len() <= longest, "{what}: {status}, a response of {} bytes", text.len());
             assert!(memory < MEMORY, "{what}: {status}, {} MiB", memory >> 20);
@@ -181,7 +172,7 @@ async fn large_bodies_have_bounded_cost_for_every_operation() {
     let world = world().own().platforms(&["x", "youtube", "facebook", "bluesky"]).start().await;
     let accounts = [world.connect("x", "ada").await, world.connect("youtube", "ada").await];
     let token = login::several(&world, "facebook", "ada,bob").await;
-    let (mut victim, operations) = (Victim::of(&world), operations(&world).await);
+    let (mut victim, operations) = (Victim::of(&world).await, operations(&world).await);
     let mut is_first = true;
     for (method, path, schema, mut example) in operations {
         let fill = |segment: &str| match segment {
@@ -253,7 +244,7 @@ async fn large_bodies_have_bounded_cost_for_every_operation() {
 #[tokio::test]
 async fn requests_without_a_key_have_bounded_cost() {
     let world = world().own().start().await;
-    let (mut victim, operations) = (Victim::of(&world), operations(&world).await);
+    let (mut victim, operations) = (Victim::of(&world).await, operations(&world).await);
     for (method, path, _, _) in operations {
         let address = path.replace(['{', '}'], "");
         for (name, value) in VALUES.iter().take(2) {
@@ -275,7 +266,7 @@ async fn large_texts_and_settings_have_bounded_cost() {
     for platform in platforms::IDS {
         accounts.push(world.connect(platform, "ada").await);
     }
-    let mut victim = Victim::of(&world);
+    let mut victim = Victim::of(&world).await;
     let mut posts = Vec::new();
     for piece in ["-", "é", "a.", "a.com ", "http://", "@", "👩\u{200d}", "\u{301}\u{316}", " #a", "(", "."]
     {
@@ -315,7 +306,7 @@ async fn large_texts_and_settings_have_bounded_cost() {
 async fn mcp_messages_have_bounded_cost() {
     let world = world().own().start().await;
     world.connect("x", "ada").await;
-    let mut victim = Victim::of(&world);
+    let mut victim = Victim::of(&world).await;
     let url = world.base.replace("/api/v1", "/api/mcp");
     let post = |body: String| {
         let request = world.http.post(&url).bearer_auth(&world.key);
@@ -371,7 +362,7 @@ async fn dashboard_forms_have_bounded_cost() {
     let world = world().own().platforms(&["x", "facebook"]).start().await;
     let account = world.connect("x", "ada").await;
     let token = login::several(&world, "facebook", "ada,bob").await;
-    let mut victim = Victim::of(&world);
+    let mut victim = Victim::of(&world).await;
     let origin = world.base.trim_end_matches("/api/v1").to_owned();
     let http = Client::builder().redirect(Policy::none()).build().unwrap();
     let post = |path: &str, cookie: &str, body: String| {

@@ -8,6 +8,8 @@
 
 extern crate fanfare_tests as tests;
 
+use tests::browser;
+
 mod accounts;
 mod alerts;
 mod analytics;
@@ -20,7 +22,6 @@ mod batch;
 mod binding;
 mod bounds;
 mod branding;
-mod browser;
 mod bucket;
 mod ceilings;
 mod clients;

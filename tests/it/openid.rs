@@ -175,20 +175,13 @@ impl Provider {
     }
 }
 
-/// The cookies that a page sets, as the browser sends them back.
-fn cookies(page: &Page) -> String {
-    let set = page.headers.get_all(header::SET_COOKIE).iter();
-    let pairs = set.map(|cookie| cookie.to_str().unwrap().split(';').next().unwrap().to_owned());
-    pairs.collect::<Vec<_>>().join("; ")
-}
-
 /// Signs in at the provider and comes back.
 async fn sign_in(world: &World, provider: &Provider) -> (Browser, Page) {
     let mut browser = Browser::new(world);
     let page = browser.get("/sign-in/openid?next=/dashboard/posts").await;
-    browser.cookie = cookies(&page);
+    browser.cookie = page.cookies();
     let page = browser.get(&provider.consent(&page)).await;
-    browser.cookie = cookies(&page);
+    browser.cookie = page.cookies();
     (browser, page)
 }
 
@@ -197,7 +190,7 @@ async fn join(browser: &mut Browser, page: &Page, organization: &str) -> Page {
     let offered = page.text.split("name=\"member\" value=\"").skip(1);
     let one = offered.into_iter().find(|one| one.contains(&format!("Join {organization}"))).unwrap();
     let page = browser.post("/sign-in/openid/join", &[("member", one.split('"').next().unwrap())]).await;
-    browser.cookie = cookies(&page);
+    browser.cookie = page.cookies();
     page
 }
 
@@ -247,10 +240,10 @@ async fn a_verified_address_leads_to_its_invitation() {
     // The session that the browser had when it set out ends, although its cookie stays behind on the way back.
     let (earlier, mut again) = (browser.cookie.clone(), browser);
     let page = again.get("/sign-in/openid").await;
-    again.cookie = cookies(&page);
+    again.cookie = page.cookies();
     let page = again.get(&provider.consent(&page)).await;
     assert_eq!(page.leads(), "/dashboard");
-    again.cookie = cookies(&page);
+    again.cookie = page.cookies();
     again.open("").await;
     again.cookie = earlier;
     assert_eq!(again.get("").await.status, StatusCode::UNAUTHORIZED);
@@ -351,7 +344,7 @@ async fn nothing_but_the_providers_answer_to_this_browser_signs_in() {
 
     let mut browser = Browser::new(&world);
     let begun = browser.get("/sign-in/openid").await;
-    let cookie = cookies(&begun);
+    let cookie = begun.cookies();
     let set = begun.headers[header::SET_COOKIE].to_str().unwrap();
     assert!(set.contains("HttpOnly") && set.contains("SameSite=Lax") && set.contains("Max-Age=600"), "{set}");
     let back = provider.consent(&begun);
@@ -362,7 +355,7 @@ async fn nothing_but_the_providers_answer_to_this_browser_signs_in() {
         "{}",
         page.text
     );
-    browser.cookie = cookies(&browser.get("/sign-in/openid").await);
+    browser.cookie = browser.get("/sign-in/openid").await.cookies();
     assert!(browser.get(&back).await.text.contains("another browser"));
     browser.cookie = cookie.clone();
     assert!(browser.get(&format!("{back}x")).await.text.contains("another browser"), "another state");
@@ -453,7 +446,7 @@ async fn an_identity_is_linked_and_unlinked_by_the_person_themselves() {
     async fn link(world: &World, provider: &Provider, browser: &Browser) -> Page {
         let begun = browser.post("/me/identities", &[]).await;
         let mut back = Browser::new(world);
-        back.cookie = cookies(&begun);
+        back.cookie = begun.cookies();
         back.get(&provider.consent(&begun)).await
     }
     let me = browser.get("/me").await;
@@ -464,7 +457,7 @@ async fn an_identity_is_linked_and_unlinked_by_the_person_themselves() {
     let back = provider.consent(&begun);
     let state = back.split_once("&state=").unwrap().1;
     let mut denied = Browser::new(&world);
-    denied.cookie = cookies(&begun);
+    denied.cookie = begun.cookies();
     let page = denied.get(&format!("/sign-in/openid/callback?error=access_denied&state={state}")).await;
     assert_eq!(page.leads(), "/dashboard/me?done=identity_refused");
     for _ in 0..2 {
@@ -489,7 +482,7 @@ async fn an_identity_is_linked_and_unlinked_by_the_person_themselves() {
     let begun = eve.post("/me/identities", &[]).await;
     assert_eq!(eve.post("/sign-out", &[]).await.leads(), "/dashboard");
     let mut back = Browser::new(&world);
-    back.cookie = cookies(&begun);
+    back.cookie = begun.cookies();
     assert_eq!(back.get(&provider.consent(&begun)).await.leads(), "/dashboard/me");
     let (_, page) = sign_in(&world, &provider).await;
     assert_eq!(page.status, StatusCode::UNAUTHORIZED, "{}", page.text);

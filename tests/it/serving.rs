@@ -7,7 +7,7 @@ use nix::{
 };
 use serde_json::json;
 use std::time::Duration;
-use tests::{PATIENCE, World};
+use tests::{PATIENCE, World, meter::cpu_time};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -201,15 +201,6 @@ async fn concurrent_http_2_streams_are_limited() {
     assert!((100..=200).contains(&streams), "{streams}");
 }
 
-/// Returns the CPU time that a process has used, to a hundredth of a second (USER_HZ is 100 on Linux).
-pub(crate) fn cpu_time(pid: u32) -> Duration {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The fields after the name, which may hold spaces: utime and stime are fields 14 and 15.
-    let fields: Vec<_> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
-    let ticks = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
-    Duration::from_millis(10 * ticks)
-}
-
 /// Measures CPU time, the only way to distinguish a server that waits from one that spins.
 #[tokio::test]
 async fn without_file_descriptors_the_server_waits_and_does_not_spin() {
@@ -222,11 +213,11 @@ async fn without_file_descriptors_the_server_waits_and_does_not_spin() {
         stream.write_all(b"GET /healthz HTTP/1.1\r\n").await.unwrap();
         streams.push(stream);
     }
-    let before = cpu_time(pid);
+    let before = cpu_time(pid).unwrap();
     // The last connection is not accepted until another one closes.
     let waiting = timeout(Duration::from_secs(3), streams.last_mut().unwrap().read_u8()).await;
     assert!(waiting.is_err(), "{waiting:?}");
-    let used = cpu_time(pid) - before;
+    let used = cpu_time(pid).unwrap() - before;
     assert!(used < Duration::from_millis(750), "it used {used:?} in 3 s of waiting");
     drop(streams);
     let mut stream = connection(&world).await;

@@ -11,11 +11,13 @@
     reason = "a test harness has a clock and an HTTP client of its own, and fails loudly"
 )]
 
+pub mod browser;
 pub mod cluster;
 pub mod deploy;
 pub mod installed;
 mod leftovers;
 pub mod login;
+pub mod meter;
 mod metrics;
 pub mod mutants;
 pub mod network;
