@@ -49,7 +49,8 @@ impl Keys {
 
     /// List keys
     ///
-    /// Lists the keys of the calling key's mode, newest first, without revoked ones. Scope `keys:write`.
+    /// Lists the keys of the calling key's mode, newest first, without revoked ones. A page of keys that are limited to many
+    /// accounts may have fewer keys than `limit`, while `next_cursor` leads to more. Scope `keys:write`.
     #[oai(path = "/api-keys", method = "get", operation_id = "listApiKeys")]
     async fn list(&self, caller: Caller<KeysWrite>, query: Query<Paging>) -> Result<Json<KeyList>, Problem> {
         Ok(Json(list(&caller.call(), &query.0).await?))

@@ -64,8 +64,9 @@ impl Slots {
 
     /// List posting slots
     ///
-    /// Lists the organization's slots first, then those of each account. With a limited key, a page may have fewer sets
-    /// than `limit`, or none, while `next_cursor` leads to more. Scope `scheduling:read`.
+    /// Lists the organization's slots first, then those of each account. A page has up to some 5,000 slots, so that it may
+    /// have fewer sets than `limit`, with a limited key none, while `next_cursor` leads to more. Scope
+    /// `scheduling:read`.
     #[oai(path = "/scheduling/slots", method = "get", operation_id = "listSlots")]
     async fn list(
         &self,

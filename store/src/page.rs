@@ -93,9 +93,15 @@ impl Request {
     }
 
     /// Creates the page from the rows of such a query.
-    pub(crate) fn page<T>(&self, mut rows: Vec<T>, cursor: impl FnOnce(&T) -> Cursor) -> Page<T> {
+    pub(crate) fn page<T>(&self, rows: Vec<T>, cursor: impl FnOnce(&T) -> Cursor) -> Page<T> {
+        let found = rows.len() as i64;
+        self.part(rows, found, cursor)
+    }
+
+    /// Creates the page from the first rows of such a query: it found more, which would have made the page too large.
+    pub(crate) fn part<T>(&self, mut rows: Vec<T>, found: i64, cursor: impl FnOnce(&T) -> Cursor) -> Page<T> {
         let limit = self.limit as usize;
-        let more = rows.len() > limit;
+        let more = rows.len() > limit || found > rows.len() as i64;
         rows.truncate(limit);
         let next = if more { rows.last().map(cursor) } else { None };
         Page { items: rows, next }

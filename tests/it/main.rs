@@ -28,6 +28,7 @@ mod clients;
 mod connect;
 mod costly;
 mod creation;
+mod crowds;
 mod dashboard;
 mod dashboard_analytics;
 mod dashboard_calendar;

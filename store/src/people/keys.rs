@@ -22,6 +22,9 @@ use uuid::Uuid;
 
 /// Number of random characters in a key.
 const LENGTH: usize = 40;
+/// Accounts in the bounds of all keys on a page, which ends with the key that reaches it. Keys that have expired are listed
+/// as well, and no plan limits their number.
+const PAGE_ACCOUNTS: i64 = 10_000;
 
 /// An API key, without its secret text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -308,28 +311,37 @@ pub async fn refused(db: &PgPool, text: &str, now: DateTime<Utc>) -> sqlx::Resul
     Ok(row.map(|row| (Owner { org: row.org_id.into(), mode: row.mode.0 }, row.id.into())))
 }
 
-/// Returns a page of the owner's keys that are not revoked, expired ones included, newest first.
+/// Returns a page of the owner's keys that are not revoked, expired ones included, newest first. It may have fewer than
+/// its limit.
 pub async fn list(db: &PgPool, owner: Owner, now: DateTime<Utc>, page: Request) -> sqlx::Result<Page<Key>> {
     let before = page.before();
-    let rows = sqlx::query_as!(
-        Row,
+    let rows = sqlx::query!(
         r#"select id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", client as "client: Json<Client>", last_four,
-                  expires_at, revoked_at, last_used_at, created_at, created_by
-           from api_keys
-           where org_id = $1 and mode = $2 and client is null and (revoked_at is null or revoked_at > $3)
-             and (created_at, id) < ($4, $5)
-           order by created_at desc, id desc limit $6"#,
+                  expires_at, revoked_at, last_used_at, created_at, created_by, found as "found!"
+           from (
+             select page.*, count(*) over () as found,
+               sum(coalesce(jsonb_array_length(bound -> 'accounts'), 0)) over (order by created_at desc, id desc)
+                 - coalesce(jsonb_array_length(bound -> 'accounts'), 0) as before
+             from (
+               select * from api_keys
+               where org_id = $1 and mode = $2 and client is null and (revoked_at is null or revoked_at > $3)
+                 and (created_at, id) < ($4, $5)
+               order by created_at desc, id desc limit $6) page) sized
+           where before < $7
+           order by created_at desc, id desc"#,
         owner.org.0,
         owner.mode.as_str(),
         now,
         before.created_at,
         before.id,
-        page.rows()
+        page.rows(),
+        PAGE_ACCOUNTS
     )
     .fetch_all(db)
     .await?;
-    let rows = rows.into_iter().map(Key::from).collect();
-    Ok(page.page(rows, |key: &Key| Cursor { created_at: key.created_at, id: key.id.0 }))
+    let found = rows.first().map_or(0, |row| row.found);
+    let rows = rows.into_iter().map(|row| key!(row)).collect();
+    Ok(page.part(rows, found, |key: &Key| Cursor { created_at: key.created_at, id: key.id.0 }))
 }
 
 /// Revokes a key at `at`. Returns false when it doesn't exist or is revoked earlier.

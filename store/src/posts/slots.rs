@@ -21,6 +21,8 @@ use uuid::Uuid;
 
 /// Number of slots that a post tries to lock: more than there are connections to take one.
 const MAX_CANDIDATES: usize = 200;
+/// Slots of all sets on a page, which ends with the set that reaches it: a slot takes far more memory than its text.
+const PAGE_SLOTS: i64 = 5_000;
 
 /// The slots of an account, or the default slots of the organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,8 +100,13 @@ pub async fn list(db: &PgPool, access: Access<'_>, page: Request) -> sqlx::Resul
     let (owner, bound) = access.parts();
     let beyond = page.beyond();
     let mut query = QueryBuilder::new(
-        "select s.id, s.account_id, s.slots, s.created_at, s.updated_at
-         from slots s left join accounts on accounts.id = s.account_id where s.org_id = ",
+        "select id, account_id, slots, created_at, updated_at, found from (
+           select page.*, count(*) over () as found,
+             sum(jsonb_array_length(slots)) over (order by account_id is not null, created_at, id)
+               - jsonb_array_length(slots) as before
+           from (
+             select s.id, s.account_id, s.slots, s.created_at, s.updated_at
+             from slots s left join accounts on accounts.id = s.account_id where s.org_id = ",
     );
     query.push_bind(owner.org.0).push(" and s.mode = ").push_bind(owner.mode.as_str());
     query.push(" and case when s.account_id is null then ");
@@ -108,13 +115,17 @@ pub async fn list(db: &PgPool, access: Access<'_>, page: Request) -> sqlx::Resul
     query.push_bind(beyond.created_at).push(", ").push_bind(beyond.id).push(") and ");
     bounds::push_accounts(&mut query, bound);
     query.push(" end order by s.account_id is not null, s.created_at, s.id limit ").push_bind(page.rows());
-    let rows = query.build_query_as::<Row>().fetch_all(db).await?;
+    query.push(") page) sized where before < ").push_bind(PAGE_SLOTS);
+    query.push(" order by account_id is not null, created_at, id");
+    let rows = query.build_query_as::<Listed>().fetch_all(db).await?;
+    let found = rows.first().map_or(0, |listed| listed.found);
+    let rows = rows.into_iter().map(|listed| listed.row).collect();
     // After the organization's set come those of all accounts.
     let key = |row: &Row| match row.account_id {
         Some(_) => Cursor { created_at: row.created_at, id: row.id },
         None => Cursor::FIRST,
     };
-    let Page { items, next } = page.page(rows, key);
+    let Page { items, next } = page.part(rows, found, key);
     Ok(Page { items: items.into_iter().map(Set::from).collect(), next })
 }
 
@@ -316,6 +327,15 @@ struct Row {
     slots: Json<Vec<Slot>>,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
+}
+
+/// A set in a list.
+#[derive(sqlx::FromRow)]
+struct Listed {
+    #[sqlx(flatten)]
+    row: Row,
+    /// Number of sets that were looked at.
+    found: i64,
 }
 
 impl From<Row> for Set {

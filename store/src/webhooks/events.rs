@@ -32,6 +32,10 @@ use serde_json::Value;
 use sqlx::{PgConnection, PgPool, QueryBuilder};
 use uuid::Uuid;
 
+/// Size of the bodies of a page, in bytes, which ends with the event that reaches it: one of a post to 1,000 accounts may
+/// have some hundred KiB, and takes far more memory than its text.
+const PAGE_BYTES: i64 = 2 << 20;
+
 /// Events that a reader places at once. Those that are left are placed by the next call.
 const PLACED: i64 = 1000;
 
@@ -156,7 +160,7 @@ pub async fn append_for(
 }
 
 /// Returns the events of the owner's stream after a place that a caller reaches; of the given names, or all if
-/// there are none.
+/// there are none. They may be fewer than the limit.
 pub async fn read(
     db: &PgPool,
     access: Access<'_>,
@@ -169,7 +173,12 @@ pub async fn read(
     let Some(head) = place(db, owner).await? else { return Ok(Batch { events: Vec::new(), next: after }) };
     let names: Vec<_> = names.iter().map(|name| name.as_str().to_owned()).collect();
     // Up to the head nothing is added any more: what another reader places meanwhile is after it.
-    let mut query = QueryBuilder::new("select id, body, streamed_at from events where org_id = ");
+    let mut query = QueryBuilder::new(
+        "select id, body, streamed_at, found from (
+           select page.*, count(*) over () as found,
+             sum(octet_length(body)) over (order by streamed_at, id) - octet_length(body) as before
+           from (select id, body, streamed_at from events where org_id = ",
+    );
     query.push_bind(owner.org.0).push(" and mode = ").push_bind(owner.mode.as_str());
     query.push(" and (streamed_at, id) > (").push_bind(after.created_at).push(", ").push_bind(after.id);
     query.push(") and streamed_at <= ").push_bind(head);
@@ -180,15 +189,17 @@ pub async fn read(
     query.push(" and ");
     bounds::push_events(&mut query, bound);
     query.push(" order by streamed_at, id limit ").push_bind(i64::from(page.limit) + 1);
-    let rows: Vec<(Uuid, String, DateTime<Utc>)> = query.build_query_as().fetch_all(db).await?;
-    let event = |(id, body, streamed_at)| Event {
+    query.push(") page) sized where before < ").push_bind(PAGE_BYTES).push(" order by streamed_at, id");
+    let rows: Vec<(Uuid, String, DateTime<Utc>, i64)> = query.build_query_as().fetch_all(db).await?;
+    let found = rows.first().map_or(0, |(.., found)| *found);
+    let event = |(id, body, streamed_at, _)| Event {
         id: EventId(id),
         body,
         place: Cursor { created_at: streamed_at, id },
     };
     let mut events: Vec<_> = rows.into_iter().map(event).collect();
     let limit = page.limit as usize;
-    let has_more = events.len() > limit;
+    let has_more = events.len() > limit || found > events.len() as i64;
     events.truncate(limit);
     let next = match events.last() {
         Some(last) if has_more => last.place,

@@ -72,7 +72,8 @@ export class ApiKeysOperations {
   /**
    * List keys.
    *
-   * Lists the keys of the calling key's mode, newest first, without revoked ones. Scope `keys:write`.
+   * Lists the keys of the calling key's mode, newest first, without revoked ones. A page of keys that are limited to many
+   * accounts may have fewer keys than `limit`, while `next_cursor` leads to more. Scope `keys:write`.
    */
   list(query?: Query<"listApiKeys">, options?: RequestOptions): PagePromise<schema.Key> {
     return this.api.list({ method: "GET", path: "/api-keys", query }, options, "cursor");
@@ -518,8 +519,9 @@ export class SchedulingOperations {
   /**
    * List posting slots.
    *
-   * Lists the organization's slots first, then those of each account. With a limited key, a page may have fewer sets
-   * than `limit`, or none, while `next_cursor` leads to more. Scope `scheduling:read`.
+   * Lists the organization's slots first, then those of each account. A page has up to some 5,000 slots, so that it may
+   * have fewer sets than `limit`, with a limited key none, while `next_cursor` leads to more. Scope
+   * `scheduling:read`.
    */
   listSlots(query?: Query<"listSlots">, options?: RequestOptions): PagePromise<schema.SlotSet> {
     return this.api.list({ method: "GET", path: "/scheduling/slots", query }, options, "cursor");

@@ -82,7 +82,8 @@ export interface paths {
         };
         /**
          * List keys
-         * @description Lists the keys of the calling key's mode, newest first, without revoked ones. Scope `keys:write`.
+         * @description Lists the keys of the calling key's mode, newest first, without revoked ones. A page of keys that are limited to many
+         * accounts may have fewer keys than `limit`, while `next_cursor` leads to more. Scope `keys:write`.
          */
         get: operations["listApiKeys"];
         put?: never;
@@ -742,8 +743,9 @@ export interface paths {
         };
         /**
          * List posting slots
-         * @description Lists the organization's slots first, then those of each account. With a limited key, a page may have fewer sets
-         *     than `limit`, or none, while `next_cursor` leads to more. Scope `scheduling:read`.
+         * @description Lists the organization's slots first, then those of each account. A page has up to some 5,000 slots, so that it may
+         *     have fewer sets than `limit`, with a limited key none, while `next_cursor` leads to more. Scope
+         *     `scheduling:read`.
          */
         get: operations["listSlots"];
         /**

@@ -143,7 +143,8 @@ class ApiKeysOperations:
     ) -> Page[models.Key]:
         """List keys.
 
-        Lists the keys of the calling key's mode, newest first, without revoked ones. Scope `keys:write`.
+        Lists the keys of the calling key's mode, newest first, without revoked ones. A page of keys that are limited to many
+        accounts may have fewer keys than `limit`, while `next_cursor` leads to more. Scope `keys:write`.
         """
         return self._api.list(
             "GET",
@@ -673,8 +674,9 @@ class SchedulingOperations:
     ) -> Page[models.SlotSet]:
         """List posting slots.
 
-        Lists the organization's slots first, then those of each account. With a limited key, a page may have fewer sets
-        than `limit`, or none, while `next_cursor` leads to more. Scope `scheduling:read`.
+        Lists the organization's slots first, then those of each account. A page has up to some 5,000 slots, so that it may
+        have fewer sets than `limit`, with a limited key none, while `next_cursor` leads to more. Scope
+        `scheduling:read`.
         """
         return self._api.list(
             "GET",
@@ -1301,7 +1303,8 @@ class AsyncApiKeysOperations:
     ) -> AsyncPaginator[models.Key]:
         """List keys.
 
-        Lists the keys of the calling key's mode, newest first, without revoked ones. Scope `keys:write`.
+        Lists the keys of the calling key's mode, newest first, without revoked ones. A page of keys that are limited to many
+        accounts may have fewer keys than `limit`, while `next_cursor` leads to more. Scope `keys:write`.
         """
         return self._api.list(
             "GET",
@@ -1849,8 +1852,9 @@ class AsyncSchedulingOperations:
     ) -> AsyncPaginator[models.SlotSet]:
         """List posting slots.
 
-        Lists the organization's slots first, then those of each account. With a limited key, a page may have fewer sets
-        than `limit`, or none, while `next_cursor` leads to more. Scope `scheduling:read`.
+        Lists the organization's slots first, then those of each account. A page has up to some 5,000 slots, so that it may
+        have fewer sets than `limit`, with a limited key none, while `next_cursor` leads to more. Scope
+        `scheduling:read`.
         """
         return self._api.list(
             "GET",
