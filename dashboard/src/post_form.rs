@@ -49,6 +49,8 @@ const MAX_TEXTS: usize = 10;
 const LIBRARY: i64 = 24;
 /// Maximum length of each text in a preview, in characters.
 const PREVIEW_LENGTH: usize = 3000;
+/// Maximum number of accounts in a preview. Those for which something was found come first.
+const MAX_CARDS: usize = 30;
 
 #[derive(Template)]
 #[template(path = "post_form.html")]
@@ -70,6 +72,8 @@ struct Preview {
     layout: Layout,
     form: PostForm,
     cards: Vec<Card>,
+    /// Number of accounts that it does not show.
+    others: usize,
     is_valid: bool,
 }
 
@@ -79,6 +83,8 @@ struct Preview {
 struct LivePreview {
     layout: Layout,
     cards: Vec<Card>,
+    /// Number of accounts that it does not show.
+    others: usize,
     is_valid: bool,
     /// Problems with the input.
     hints: Vec<String>,
@@ -369,9 +375,9 @@ pub(crate) async fn show_live(context: &PageContext<'_>) -> Result<Response, Pro
             (verdict, hints)
         }
     };
-    let cards = cards(context, &form, &verdict).await?;
+    let (cards, others) = cards(context, &form, &verdict).await?;
     let layout = context.layout("Preview", "/compose");
-    Ok(render(StatusCode::OK, &LivePreview { layout, cards, is_valid: verdict.valid, hints }))
+    Ok(render(StatusCode::OK, &LivePreview { layout, cards, others, is_valid: verdict.valid, hints }))
 }
 
 async fn show_form(
@@ -487,15 +493,30 @@ async fn show_preview(
     form: PostForm,
     verdict: Verdict,
 ) -> Result<Response, Problem> {
-    let cards = cards(context, &form, &verdict).await?;
+    let (cards, others) = cards(context, &form, &verdict).await?;
     let layout = context.layout("Preview", "/compose");
-    let page = Preview { layout, form, cards, is_valid: verdict.valid };
+    let page = Preview { layout, form, cards, others, is_valid: verdict.valid };
     Ok(render(StatusCode::OK, &page))
 }
 
-/// Returns the preview on each of the accounts.
-async fn cards(context: &PageContext<'_>, form: &PostForm, verdict: &Verdict) -> Result<Vec<Card>, Problem> {
+/// Returns the accounts that a preview shows, and the number of the others.
+fn shown<'a>(accounts: &'a [String], verdict: &Verdict) -> (Vec<&'a String>, usize) {
+    let found: HashSet<_> = verdict.issues.iter().map(|issue| issue.account.to_string()).collect();
+    let (mut shown, others): (Vec<_>, Vec<_>) = accounts.iter().partition(|id| found.contains(*id));
+    shown.extend(others);
+    let others = shown.len().saturating_sub(MAX_CARDS);
+    shown.truncate(MAX_CARDS);
+    (shown, others)
+}
+
+/// Returns the preview on each of the accounts that it shows, and the number of the others.
+async fn cards(
+    context: &PageContext<'_>,
+    form: &PostForm,
+    verdict: &Verdict,
+) -> Result<(Vec<Card>, usize), Problem> {
     let call = context.call();
+    let (shown, others) = shown(&form.accounts, verdict);
     let own = form.containers();
     let contained = own.iter().chain(verdict.variants.iter().flat_map(|variant| &variant.containers));
     let ids = contained.flat_map(|text| &text.media).filter_map(|media| media.id.as_ref()?.parse().ok());
@@ -520,7 +541,7 @@ async fn cards(context: &PageContext<'_>, form: &PostForm, verdict: &Verdict) ->
     let mut cards = Vec::new();
     // Each text is counted once per platform.
     let mut counts = HashMap::new();
-    for id in &form.accounts {
+    for id in shown {
         let account = accounts::get(&call, id).await?;
         let platform = account.platform.as_str();
         let issues = verdict.issues.iter().filter(|issue| issue.account == account.id).map(|issue| {
@@ -585,7 +606,7 @@ async fn cards(context: &PageContext<'_>, form: &PostForm, verdict: &Verdict) ->
             platform: platform.to_owned(),
         });
     }
-    Ok(cards)
+    Ok((cards, others))
 }
 
 async fn publish(context: &PageContext<'_>, form: PostForm) -> Result<Response, Problem> {

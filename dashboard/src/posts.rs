@@ -95,6 +95,12 @@ fn filters(fields: &Fields) -> impl Iterator<Item = (&str, &str)> {
     fields.only(&FILTERS)
 }
 
+/// Most posts that are selected at a time: those of a page.
+const MAX_SELECTED: usize = 25;
+/// Most targets that wait for an attempt and are retried at a time, each by a call of its own. The others are attempted at
+/// their time.
+const MAX_WAITING: usize = 25;
+
 /// Action on the posts that are selected.
 #[derive(Clone, Copy)]
 pub(crate) enum Bulk {
@@ -108,9 +114,14 @@ pub(crate) enum Bulk {
 pub(crate) async fn act(context: &PageContext<'_>, what: Bulk) -> Result<Response, Problem> {
     let call = context.call();
     let (mut changed, mut unchanged) = (0_u32, 0_u32);
+    if context.form.all("post").nth(MAX_SELECTED).is_some() {
+        let detail = format!("at most {MAX_SELECTED} posts can be selected at a time");
+        return Err(Problem::new(Code::InvalidRequest, detail));
+    }
+    let mut waiting = MAX_WAITING;
     for id in context.form.all("post") {
         let result = match what {
-            Bulk::Retry => retry_all(&call, id).await,
+            Bulk::Retry => retry_all(&call, id, &mut waiting).await,
             Bulk::Cancel => posts::delete(&call, id).await.map(drop),
         };
         match result {
@@ -128,14 +139,15 @@ pub(crate) async fn act(context: &PageContext<'_>, what: Bulk) -> Result<Respons
     Ok(see(&format!("/posts?{}", fields::write(filters(&context.form).chain(outcome)))))
 }
 
-/// Retries the targets of a post that are dead or wait for an attempt.
-async fn retry_all(call: &Call<'_>, id: &str) -> Result<(), Problem> {
+/// Retries the targets of a post that are dead, and as many that wait for an attempt as are left.
+async fn retry_all(call: &Call<'_>, id: &str, waiting: &mut usize) -> Result<(), Problem> {
     let post = posts::find(call, id).await?;
     let mut result = Err(Problem::new(Code::Conflict, "no target can be retried"));
     if post.targets.iter().any(|target| target.status == TargetStatus::Dead) {
         result = posts::retry::retry(call, id, posts::retry::RetryPost::default()).await.map(drop);
     }
-    for target in post.targets.iter().filter(|target| target.can_retry()) {
+    for target in post.targets.iter().filter(|target| target.can_retry()).take(*waiting) {
+        *waiting -= 1;
         let retried = posts::retry(call, id, &target.id.to_string()).await.map(drop);
         result = result.or(retried);
     }

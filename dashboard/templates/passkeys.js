@@ -68,7 +68,10 @@
       button.disabled = true;
       say("Waiting for your passkey…");
       try {
-        const asked = await fetch(form.dataset.passkey, { cache: "no-store", redirect: "error" });
+        const asked = await fetch(form.dataset.passkey, { cache: "no-store", redirect: "error" }).catch(() => {
+          // The browser's own words are for developers.
+          throw new Error("Fanfare did not answer. Try again in a moment.");
+        });
         if (!asked.ok) throw new Error(`Fanfare answered ${asked.status}. Reload the page and try again.`);
         const challenge = await asked.json();
         const isNew = form.dataset.passkeyKind === "create";

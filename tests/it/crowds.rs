@@ -1,7 +1,8 @@
 //! Organizations with very much of something: no list, page or form takes more for it than a request may.
 
-use crate::world;
-use serde_json::Value;
+use crate::{browser::Browser, world};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tests::{World, sql};
 
@@ -119,3 +120,69 @@ async fn a_page_of_events_ends_with_some_megabytes() {
     assert!(lengths.iter().all(|length| *length <= 8), "{lengths:?}");
 }
 
+#[tokio::test]
+async fn a_button_retries_some_of_very_many_targets() {
+    let world = world().running(&["api"]).start().await;
+    accounts(&world, 300).await;
+    let org = world.owner.org;
+    let insert = format!(
+        "insert into posts (id, org_id, mode, status, is_draft) values (gen_random_uuid(), '{org}', 'test', 'failed', false);
+         insert into containers (id, post_id, org_id, mode, position, content)
+         select gen_random_uuid(), id, '{org}', 'test', 0, 'Hello' from posts where org_id = '{org}';
+         insert into targets (id, post_id, org_id, mode, account_id, platform, status, error_code, error_message)
+         select gen_random_uuid(), p.id, '{org}', 'test', a.id, 'x', 'dead', 'content_rejected', 'refused'
+         from posts p, accounts a where p.org_id = '{org}' and a.org_id = '{org}'"
+    );
+    sql(&world.db, &insert).await;
+    let browser = Browser::signed_in(&world).await;
+    let form = [("status", "dead"), ("platform", "x"), ("code", "content_rejected")];
+    for left in [100, 0] {
+        let page = browser.post("/retry", &form).await;
+        assert_eq!(page.status, StatusCode::SEE_OTHER, "{}", page.text);
+        let dead = sqlx::query_scalar::<_, i64>("select count(*) from targets where status = 'dead'");
+        assert_eq!(dead.fetch_one(&world.db).await.unwrap(), left);
+    }
+}
+
+#[tokio::test]
+async fn a_form_changes_no_more_posts_than_a_page_shows() {
+    let mut world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let mut posts = Vec::new();
+    for number in 0..26 {
+        let post = json!({ "content": number.to_string(), "accounts": [account], "is_draft": true });
+        posts.push(world.post(post).await);
+    }
+    posts.iter().for_each(|post| world.leave_post(post, "it is a draft"));
+    let form: Vec<_> = posts.iter().map(|post| ("post", post["id"].as_str().unwrap())).collect();
+    let browser = Browser::signed_in(&world).await;
+    for action in ["cancel", "retry"] {
+        let page = browser.post(&format!("/posts/{action}"), &form).await;
+        assert_eq!(page.status, StatusCode::BAD_REQUEST, "{}", page.text);
+        assert!(page.text.contains("most 25 posts"), "{}", page.text);
+    }
+    assert_eq!(world.get("/posts?limit=100").await["data"].as_array().unwrap().len(), 26, "none is deleted");
+    let canceled = browser.post("/posts/cancel", &form[1..]).await;
+    assert_eq!(canceled.leads(), "/dashboard/posts?canceled=25&unchanged=0");
+}
+
+#[tokio::test]
+async fn a_preview_shows_some_of_many_accounts_and_those_with_an_error_first() {
+    let world = world().start().await;
+    let many = accounts(&world, 1000).await;
+    // X counts an address as 23 characters, and Bluesky each of them.
+    let bluesky = world.connect("bluesky", "ada").await;
+    let text = format!("Look: https://example.com/{}", "a".repeat(400));
+    let browser = Browser::signed_in(&world).await;
+    let mut form = vec![("zone", "UTC"), ("text", text.as_str())];
+    form.extend(many[1..].iter().map(|id| ("account", id.as_str())));
+    form.push(("account", &bluesky));
+    for path in ["/compose", "/compose/preview"] {
+        let page = browser.post(path, &form).await;
+        assert_eq!(page.status, StatusCode::OK, "{}", page.text);
+        let [first, other] = ["on Bluesky", "on X"].map(|words| page.text.find(words));
+        assert!(first.is_some() && first < other, "{path}: {first:?} {other:?}");
+        assert!(page.text.contains("970 more accounts, not shown"), "{path}: {} bytes", page.text.len());
+        assert!(page.text.len() < PAGE, "{path}: {} bytes", page.text.len());
+    }
+}

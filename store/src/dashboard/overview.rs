@@ -20,7 +20,7 @@ const LIMIT: i64 = 50;
 /// Up to this number, targets that are stuck are counted.
 pub const COUNTED: i64 = 5_000;
 /// Number of targets of a group that are retried at once.
-pub const RETRIED_AT_ONCE: i64 = 500;
+pub const RETRIED_AT_ONCE: i64 = 200;
 /// Number of targets of a group that are returned.
 pub const SHOWN_PER_GROUP: i64 = 5;
 /// Period for which final failures are shown.
