@@ -12,6 +12,7 @@
 extern crate fanfare_tests as tests;
 
 mod awaits;
+mod costs;
 mod crashes;
 mod deploys;
 mod faults;
