@@ -23,6 +23,7 @@ mod load;
 mod machine;
 mod model;
 mod parts;
+mod real;
 mod soak;
 mod stack;
 mod surface;

@@ -21,6 +21,7 @@ pub mod meter;
 mod metrics;
 pub mod mutants;
 pub mod network;
+pub mod packages;
 pub mod parts;
 mod pds;
 pub mod photos;

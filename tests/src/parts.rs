@@ -75,7 +75,7 @@ const fn part(name: &'static str, program: Program, share: Share, sections: &'st
 }
 
 /// All parts.
-pub static PARTS: [Part; 12] = [
+pub static PARTS: [Part; 13] = [
     part("model", Program::Module, Share::Computes, &["1-model", "1b-model-waits"]),
     // Waits are moves of the timestamps in its own database.
     part("awaits", Program::Module, Share::Computes, &["2-awaits", "2b-twins", "2c-operations"]),
@@ -93,6 +93,7 @@ pub static PARTS: [Part; 12] = [
     part("soak", Program::Module, Share::Waits, &["8-soak"]),
     // Latencies are compared.
     part("costs", Program::Module, Share::Alone, &["9a-costs"]),
+    part("real", Program::Module, Share::Waits, &["9b-real"]),
     // Its limits of time are several times what the tests take without a change.
     part("mutants", Program::Mutants, Share::Computes, &["9c-mutants"]),
 ];
