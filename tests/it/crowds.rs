@@ -98,10 +98,9 @@ async fn a_page_of_events_ends_with_some_megabytes() {
     let world = world().start().await;
     let org = world.owner.org;
     let insert = format!(
-        "insert into events (id, org_id, mode, event, body, streamed_at)
+        "insert into events (id, org_id, mode, event, body)
          select uuidv, '{org}', 'test', 'post.published', json_build_object('event', 'post.published',
-           'timestamp', '2026-01-01T00:00:00.000Z', 'data', json_build_object('error', repeat('e', 300000)))::text,
-           now() - interval '1 hour'
+           'timestamp', '2026-01-01T00:00:00.000Z', 'data', json_build_object('error', repeat('e', 300000)))::text
          from (select gen_random_uuid() as uuidv from generate_series(1, 20)) ids"
     );
     sql(&world.db, &insert).await;
