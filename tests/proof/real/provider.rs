@@ -98,15 +98,18 @@ pub(super) async fn prove(packages: &Packages) -> Proven {
         .set("FANFARE_OIDC_CLIENT_SECRET", SECRET)
         .start()
         .await;
-    let origin = world.base.trim_end_matches("/api/v1").replace("127.0.0.1", "localhost");
-    let redirect = format!("{origin}/dashboard/sign-in/openid/callback");
-    let start = async || packages.start("provider.mjs", &[&number, &redirect]).await;
     let invitation = json!({ "email": "ada@example.com", "role": "viewer" });
     assert_eq!(world.call(Method::POST, "/team", Some(&invitation)).await.0, StatusCode::CREATED);
     let mut signed_in = 0;
     // Nobody listens yet.
     let (_, page) = begin(&world).await;
     is_told_to_come_again(&page);
+    // The service tells where it wants the person to be sent back to.
+    let any = packages.start("provider.mjs", &[&number, "http://localhost/any"]).await;
+    let asked = Url::parse(begin(&world).await.1.leads()).unwrap();
+    let (_, redirect) = asked.query_pairs().find(|(name, _)| name == "redirect_uri").unwrap();
+    any.kill().await;
+    let start = async || packages.start("provider.mjs", &[&number, &redirect]).await;
     let mut provider = start().await;
     for _ in 0..rounds() {
         // It is killed when it has sent the person back, and forgets what it issued.
