@@ -542,7 +542,12 @@ async fn cards(
     // Each text is counted once per platform.
     let mut counts = HashMap::new();
     for id in shown {
-        let account = accounts::get(&call, id).await?;
+        let account = match accounts::get(&call, id).await {
+            Ok(account) => account,
+            // It was disconnected meanwhile, and the others have a preview.
+            Err(problem) if problem.code == Code::NotFound => continue,
+            Err(problem) => return Err(problem),
+        };
         let platform = account.platform.as_str();
         let issues = verdict.issues.iter().filter(|issue| issue.account == account.id).map(|issue| {
             let is_error = issue.severity.value() == Severity::Error;

@@ -216,6 +216,20 @@ async fn a_preview_asks_the_platforms_for_what_only_they_know() {
     assert_eq!(world.accepted("x", "ada").await, 0, "it only reads");
 }
 
+/// It may have been disconnected since the form was opened.
+#[tokio::test]
+async fn a_preview_leaves_out_an_account_that_is_gone() {
+    let world = world().platforms(&["x"]).start().await;
+    let [gone, account] = [world.connect("x", "ada").await, world.connect("x", "bob").await];
+    let browser = Browser::signed_in(&world).await;
+    let (status, _) = world.call(Method::DELETE, &format!("/social-accounts/{gone}"), None).await;
+    assert!(status.is_success(), "{status}");
+    let fields = [("text", "A post"), ("account", &*gone), ("account", &*account)];
+    let page = ask(&browser, "/compose/preview", &fields).await;
+    assert_eq!(page.status, StatusCode::OK, "{}", page.text);
+    assert!(page.text.contains("@bob") && !page.text.contains("@ada"), "{}", page.text);
+}
+
 #[tokio::test]
 async fn a_picture_is_shown_in_the_shape_that_is_published() {
     let world = world().platforms(&["instagram"]).start().await;
