@@ -19,7 +19,7 @@ use tests::{
     proof::{Section, is_full},
 };
 
-/// What happened to a program, and what was true nevertheless.
+/// A fault of a program, and the statement that was true nevertheless.
 struct Proven {
     /// Program, with its version's package.
     program: &'static str,

@@ -1,4 +1,4 @@
-//! What work costs the processes of a service: CPU time, that of their database connections included, and memory beyond
+//! Cost of work for the processes of a service: CPU time, that of their database connections included, and memory beyond
 //! what they had.
 //!
 //! CPU time does not depend on the load of the machine, so that tests compare it with limits.

@@ -1,6 +1,6 @@
 //! The most expensive file of each format: few bytes that cost much, and many small parts.
 //!
-//! What is done with a file has a deadline: a picture is decoded for at most [`PICTURE`], and the properties of any file
+//! The work on a file has a deadline: a picture is decoded for at most [`PICTURE`], and the properties of any file
 //! are read within [`PROBE`]. The search repeats and enlarges what a parser walks through.
 
 use crate::PROGRAM;

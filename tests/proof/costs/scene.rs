@@ -165,7 +165,7 @@ impl Scene {
 
     /// Sends a request, and returns its answer and what it cost.
     pub(super) async fn send(&mut self, call: &Call) -> Measured {
-        // What an earlier request made necessary is not of this one.
+        // Work that an earlier request made necessary is not of this one.
         let outbox = async || {
             let waiting = sqlx::query_scalar::<_, i64>("select count(*) from outbox");
             if_right(waiting.fetch_one(&self.world.db).await.unwrap(), |waiting| *waiting == 0)

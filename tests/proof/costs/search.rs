@@ -47,7 +47,7 @@ fn name(operation: &Operation) -> String {
     format!("{} {}", operation.method, operation.path)
 }
 
-/// What a request of an operation is made of.
+/// Parts of a request of an operation.
 #[derive(Clone, Debug, Default)]
 struct Input {
     segments: BTreeMap<String, String>,
@@ -140,7 +140,7 @@ async fn over(scene: &mut Scene, is_searched: impl Fn(&Operation) -> bool) -> Ve
 /// Does what can be done once to some of the things that an operation names.
 pub(super) async fn over_deletions(scene: &mut Scene) -> Vec<Finding> {
     let mut operations: Vec<_> = scene.operations.iter().filter(|one| is_final(one)).cloned().collect();
-    // What is deleted can't be retried.
+    // Deleted posts can't be retried.
     operations.sort_by_key(|operation| operation.method == Method::DELETE);
     let mut findings = Vec::new();
     for operation in operations {

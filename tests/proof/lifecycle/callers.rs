@@ -27,7 +27,7 @@ pub(super) struct Callers {
     _stranger: World,
 }
 
-/// What is there before the first step, as the model has to know it.
+/// Rows that are there before the first step, as the model has to know them.
 pub(super) struct Furniture {
     /// Ids of the accounts: those that posts go to, and the spare ones.
     pub(super) accounts: Vec<String>,

@@ -111,7 +111,7 @@ impl Outcome {
                 }
                 known += text + reply;
                 if is_unpublished {
-                    // What was given up of it, or not, is gone as well.
+                    // Its parts, given up or not, are gone as well.
                     (known, lost) = (known + 1, lost + wanted);
                 }
             }

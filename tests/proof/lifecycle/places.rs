@@ -1,4 +1,4 @@
-//! Where a step can go: all operations of the API, and all pages and actions of the dashboard.
+//! Places that a step can go to: all operations of the API, and all pages and actions of the dashboard.
 
 use super::who::{By, Guest};
 use crate::surface::tables::OPERATIONS;

@@ -39,7 +39,7 @@ const SLOTS: i64 = 100;
 pub(super) struct System {
     pub(super) world: World,
     pub(super) model: Model,
-    /// What each caller reaches.
+    /// Rows that each caller reaches.
     pub(super) tenancy: Tenancy,
     pub(super) callers: Callers,
     /// Takes what is sent to endpoints that steps create.

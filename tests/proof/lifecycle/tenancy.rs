@@ -19,9 +19,9 @@ use std::collections::{BTreeSet, HashMap};
 pub(super) enum Bound {
     /// All of the organization.
     Organization,
-    /// What belongs to an end tenant.
+    /// Rows of an end tenant.
     Tenant(String),
-    /// What belongs to a profile.
+    /// Rows of a profile.
     Profile(String),
     /// Some accounts.
     Accounts(BTreeSet<String>),

@@ -1,6 +1,6 @@
 //! Steps over all operations of the API, each by one of several callers.
 //!
-//! What an operation asks for and what it changes is in [`super::wishes`]; who may do it is the model's to say
+//! Requests of an operation and their changes are in [`super::wishes`]; who may do it is the model's to say
 //! ([`super::tenancy`]).
 
 use super::{

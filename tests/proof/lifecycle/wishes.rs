@@ -1,4 +1,4 @@
-//! What each operation is asked for, what the model allows for an answer, and what it changes.
+//! Requests of each operation, the answers that the model allows, and their changes.
 
 use super::{
     model::{Post, Stage},
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tests::login::BACK;
 use uuid::Uuid;
 
-/// What is asked for.
+/// A request.
 pub(super) enum Wish {
     /// A call that the model of states checks.
     Call(Call),
@@ -31,11 +31,11 @@ pub(super) struct Send {
     pub(super) body: Option<Value>,
     /// Statuses.
     pub(super) allowed: Vec<u16>,
-    /// What it changes if it succeeds.
+    /// Change if it succeeds.
     pub(super) effect: Effect,
 }
 
-/// What a request changes or shows.
+/// Subject of a request.
 pub(super) enum Effect {
     /// Nothing that the model knows.
     None,
@@ -77,7 +77,7 @@ impl Send {
     }
 }
 
-/// What a request is about: something of the organization, or the other organization's.
+/// Owner of a request's subject: the organization, or the other one.
 enum Subject<T> {
     Ours(T),
     Theirs(String),
@@ -164,7 +164,7 @@ impl System {
         };
         let (_, path) = name.split_once(' ').expect("a method and a path");
         let path = path.replace("{id}", &id).replace("{target_id}", &target);
-        // What has been published keeps its text, so that steps over other operations only ask for what waits.
+        // Published posts keep their texts, so that steps over other operations only ask for what waits.
         let refused: &[u16] = match (there, waits) {
             (None, _) => &[404],
             (Some(_), None) => &[404, 409, 422],
@@ -398,7 +398,7 @@ impl System {
         sqlx::query_scalar(one).bind(webhook).fetch_optional(&self.world.db).await.unwrap()
     }
 
-    /// What creates something, or names accounts in its body or its query.
+    /// Requests that create something, or name accounts in their body or query.
     fn create(&mut self, name: &str, by: By, subject: usize, detail: usize) -> Send {
         let new = format!("Name {}", self.next_text());
         let (_, path) = name.split_once(' ').expect("a method and a path");

@@ -33,7 +33,7 @@ pub(super) async fn prove(packages: &Packages) -> Proven {
         assert!(answer.status().is_server_error(), "{answer:?}");
         readable(&answer.json::<Value>().await.unwrap()["detail"]);
         server = start().await;
-        // What it was sent is still there.
+        // Files that it was sent are still there.
         let (status, medium) = world.confirm(&uploaded).await;
         assert!(status.is_success() && medium["status"] == "ready", "{status} {medium}");
         let fetched = world.http.get(medium["url"].as_str().unwrap()).send().await.unwrap();

@@ -12,7 +12,7 @@ use tests::{
 
 /// The button that asks the authenticator.
 const ASK: &str = "form[data-passkey] button";
-/// What the page says when the authenticator gave nothing.
+/// Message of the page when the authenticator gave nothing.
 const UNUSED: &str = "No passkey was used";
 
 async fn see(browser: &mut Program, step: Value) -> String {
@@ -66,7 +66,7 @@ pub(super) async fn prove(packages: &Packages) -> Option<Proven> {
         assert!(page.contains("Ada, viewer"), "{page}");
         joined += 1;
 
-        // What the browser signs in with survives the service as well.
+        // The browser's passkey survives the service as well.
         world.kill("all").await;
         world.run("all").await;
         let page = see(&mut browser, json!({ "open": format!("{origin}/dashboard") })).await;

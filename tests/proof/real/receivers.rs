@@ -60,7 +60,7 @@ async fn deliver(packages: &Packages, script: &'static str) -> usize {
         publish("Stopped").await;
         receiver.resume();
     }
-    // What was given up while nobody listened is sent again, as its owner would.
+    // Deliveries that were given up while nobody listened are sent again, as their owner would.
     let is_done = async || {
         let list = world.get(&format!("{deliveries}?limit=100")).await;
         let all = list["data"].as_array().unwrap();
