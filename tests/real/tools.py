@@ -1,7 +1,7 @@
 """Calls MCP tools with the official client.
 
 Usage: tools.py URL KEY. Reads a line of JSON for each call from stdin, `{"name": …, "arguments": …}`, and prints a line
-with its result, or with the error. Ends with stdin.
+with its result, or with the error. Ends with stdin, and with the connection.
 """
 
 import asyncio
@@ -24,8 +24,18 @@ async def main(url, key):
                     result = await client.call_tool(call["name"], call["arguments"])
                     answer = result.model_dump(by_alias=True, mode="json")
                 except Exception as error:
-                    answer = {"error": str(error)}
+                    answer = {"error": reason(error)}
                 print(json.dumps(answer), flush=True)
 
 
-asyncio.run(main(*sys.argv[1:]))
+def reason(error):
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"
+
+
+try:
+    asyncio.run(main(*sys.argv[1:]))
+except Exception as error:
+    # This client ends with its connection, and the call that was under way has no other answer.
+    print(json.dumps({"error": reason(error)}), flush=True)
