@@ -441,6 +441,14 @@ async fn show_form(
     Ok(render_uploading(page.layout.status(), &page, bucket.as_deref()))
 }
 
+/// Returns something that a form names, unless it was deleted since the form was opened: the others are still shown.
+fn unless_gone<T>(found: Result<T, Problem>) -> Result<Option<T>, Problem> {
+    match found {
+        Err(problem) if problem.code == Code::NotFound => Ok(None),
+        found => found.map(Some),
+    }
+}
+
 /// Reads the files of a form, and the latest others.
 pub(super) async fn files(
     context: &PageContext<'_>,
@@ -459,12 +467,7 @@ pub(super) async fn files(
         let known = latest.iter().find(|file| file.asset.id.to_string() == field.id);
         let other = match known {
             Some(_) => None,
-            None => match media::get(&call, &field.id, media::Wait::default()).await {
-                Ok(file) => Some(file),
-                // It is published no more, and the others are.
-                Err(problem) if problem.code == Code::NotFound => None,
-                Err(problem) => return Err(problem),
-            },
+            None => unless_gone(media::get(&call, &field.id, media::Wait::default()).await)?,
         };
         let found = known.or(other.as_ref());
         let choice = found.map(|file| ChosenFile::of(&file.asset, &field.alt, &field.without, accounts));
@@ -542,12 +545,7 @@ async fn cards(
     // Each text is counted once per platform.
     let mut counts = HashMap::new();
     for id in shown {
-        let account = match accounts::get(&call, id).await {
-            Ok(account) => account,
-            // It was disconnected meanwhile, and the others have a preview.
-            Err(problem) if problem.code == Code::NotFound => continue,
-            Err(problem) => return Err(problem),
-        };
+        let Some(account) = unless_gone(accounts::get(&call, id).await)? else { continue };
         let platform = account.platform.as_str();
         let issues = verdict.issues.iter().filter(|issue| issue.account == account.id).map(|issue| {
             let is_error = issue.severity.value() == Severity::Error;

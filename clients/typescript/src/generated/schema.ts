@@ -83,7 +83,7 @@ export interface paths {
         /**
          * List keys
          * @description Lists the keys of the calling key's mode, newest first, without revoked ones. A page of keys that are limited to many
-         * accounts may have fewer keys than `limit`, while `next_cursor` leads to more. Scope `keys:write`.
+         *     accounts may have fewer keys than `limit`, while `next_cursor` leads to more. Scope `keys:write`.
          */
         get: operations["listApiKeys"];
         put?: never;
