@@ -188,7 +188,7 @@ crate::string_enum! {
 }
 
 /// Properties that a rendition of a picture needs, so that a platform takes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fit {
     /// Kind: a still image, or an animation.
     pub kind: MediaKind,

@@ -7,15 +7,17 @@
 mod clean;
 
 use crate::{
+    buffered::Buffered,
     file::{FileProperties, unfit},
     format,
     inspect::{self, Fault},
     patience::{self, ANSWER_TIMEOUT, within},
-    presign, rendition,
+    presign,
     signed_token::{Key, Permission, SignedToken},
     size_limits::SizeLimits,
     turns::{Turns, Work},
     window::Window,
+    worker::{Answer, Bounds, Death, Decoders, Fault as Ended, Job},
 };
 use anyhow::{Context, bail};
 use bytes::Bytes;
@@ -29,13 +31,9 @@ use object_store::{
     path::Path,
     signer::{Method, SignedUrlOptions, Signer},
 };
-use pictures::{CPU_LIMIT, Deadline, Halt, Rendition, Stop};
 use sha2::{Digest as _, Sha256};
 use std::{io, ops::Range, path::PathBuf, pin::pin, str::FromStr, sync::Arc, time::Duration};
-use tokio::{
-    sync::{oneshot, watch},
-    time::Instant,
-};
+use tokio::{sync::watch, time::Instant};
 use url::Url;
 
 /// Bytes of a file that are in memory at once while it is streamed.
@@ -46,6 +44,10 @@ const PART_BYTES: u64 = 8 << 20;
 const PROBE_BYTES: u64 = 32 << 20;
 /// Time limit of a probe, for which a process that starts waits.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Memory of a process that decodes a picture, beside that of the picture.
+const PROCESS_BYTES: u64 = 128 << 20;
+/// Number of processes that convert a picture before it is refused, if each was killed.
+const LIVES: u32 = 2;
 /// Maximum length of a stored file name.
 const MAX_NAME_BYTES: usize = 100;
 
@@ -124,6 +126,12 @@ pub struct StoredFile {
     pub filename: String,
     /// Name of a rendition of the file, which is meant instead.
     pub rendition: Option<String>,
+}
+
+/// A rendition that is not in the store yet.
+struct Made {
+    name: String,
+    bytes: Vec<u8>,
 }
 
 /// A rendition of a picture in the store.
@@ -270,6 +278,7 @@ pub struct FileStore {
     access: Access,
     limits: SizeLimits,
     turns: Arc<Turns>,
+    decoders: Decoders,
 }
 
 /// How clients and platforms transfer files.
@@ -307,6 +316,7 @@ impl FileStore {
                     access,
                     limits,
                     turns: Arc::default(),
+                    decoders: Decoders::default(),
                 })
             }
             Location::Bucket { bucket, prefix, credentials } => {
@@ -333,9 +343,21 @@ impl FileStore {
                     access: Access::Presigned(bucket),
                     limits,
                     turns: Arc::default(),
+                    decoders: Decoders::default(),
                 })
             }
         }
+    }
+
+    /// Sets the processes that decode.
+    #[must_use]
+    pub fn decoded_by(self, decoders: Decoders) -> Self {
+        Self { decoders, ..self }
+    }
+
+    /// Returns the processes that decode.
+    pub fn decoders(&self) -> &Decoders {
+        &self.decoders
     }
 
     /// Writes and deletes a small file wherever files are written: below the directory in each of its folders, which may
@@ -636,8 +658,8 @@ impl FileStore {
 
     /// Returns a rendition of a promoted file of `size` bytes, which is made and kept if there is none yet.
     ///
-    /// Making one takes a [turn](Turns) of the file's owner, and ends when its CPU time is used up, when this future is
-    /// dropped, or when `stop` becomes true. It runs on a thread of its own, which a process that ends does not wait for.
+    /// Making one takes a [turn](Turns) of the file's owner. The [process](Decoders) that does it ends when its CPU time is
+    /// used up, when this future is dropped, or when `stop` becomes true.
     ///
     /// # Errors
     ///
@@ -658,41 +680,61 @@ impl FileStore {
             // Its sender is gone only when the process ends.
             _ = stop.wait_for(|stop| *stop) => return Err(FitError::NotNow("the worker stops")),
         };
-        let name = format!("{}/{}x{}.{}", fit.name(), made.width, made.height, made.extension);
-        let size = made.bytes.len() as u64;
+        let Made { name, bytes } = made;
+        let size = bytes.len() as u64;
         let rendition = StoredFile { rendition: Some(name.clone()), ..original.clone() };
-        within(patience::limit(size), self.store.put(&self.promoted(&rendition), made.bytes.into())).await?;
+        within(patience::limit(size), self.store.put(&self.promoted(&rendition), bytes.into())).await?;
         Ok(FittedFile::read(&name, size).expect("the name is of the form that is read"))
     }
 
-    async fn render(&self, original: &StoredFile, size: u64, fit: &Fit) -> Result<Rendition, FitError> {
+    async fn render(&self, original: &StoredFile, size: u64, fit: &Fit) -> Result<Made, FitError> {
         let busy = || FitError::NotNow("the worker is busy with other pictures");
         let work = if fit.kind == MediaKind::Gif { Work::Animation } else { Work::Still };
         let mut turn = self.turns.take(original.owner, work).await.ok_or_else(busy)?;
-        let bytes = self.read(original, 0..size).await?;
-        let unreadable = || FitError::Undecodable("it can't be read".to_owned());
-        let sides = imagesize::blob_size(&bytes).map_err(|_| unreadable())?;
-        turn.hold((sides.width as u64).saturating_mul(sides.height as u64)).await.ok_or_else(busy)?;
-        let stop = Stop::default();
-        let (flag, fit) = (stop.flag(), *fit);
-        let (done, made) = oneshot::channel();
-        let thread = std::thread::Builder::new().name("rendition".to_owned());
-        let thread = thread.spawn(move || {
-            // The decoder goes on for a moment, with its memory, when nobody waits any more.
-            let _turn = turn;
-            let deadline = Deadline::after(CPU_LIMIT, flag);
-            // Fails if nobody waits.
-            let _ = done.send(rendition::render(&bytes, &fit, &deadline));
+        let memory = turn.hold(self.pixels(original, size).await?).await.ok_or_else(busy)?;
+        let bounds = Bounds {
+            memory_bytes: memory + size + PROCESS_BYTES,
+            cpu_seconds: self.decoders.cpu_limit.as_secs(),
+            seconds: u32::try_from(self.decoders.time_limit.as_secs()).unwrap_or(u32::MAX),
+            input_bytes: size,
+            output_bytes: fit.max_bytes,
+        };
+        let mut lives = LIVES;
+        loop {
+            lives -= 1;
+            let bytes = self.stream(original, 0..size);
+            return match self.decoders.run(Job::Render(*fit), bounds, bytes).await {
+                Ok((Answer::Made { extension, width, height }, bytes)) => {
+                    Ok(Made { name: format!("{}/{width}x{height}.{extension}", fit.name()), bytes })
+                }
+                Ok((Answer::Undecodable(reason), _)) => Err(FitError::Undecodable(reason)),
+                Ok((Answer::Unfit(reason), _)) => Err(FitError::Unfit(reason)),
+                Ok((Answer::Confined(_), _)) => Err(FitError::Undecodable(Death::Garbled.to_string())),
+                // Perhaps not the file's fault: something else may have taken the machine's memory.
+                Err(Ended::Died(Death::Killed)) if lives > 0 => continue,
+                Err(Ended::Died(death @ (Death::Spent(_) | Death::Late(_) | Death::Killed))) => {
+                    Err(FitError::Unfit(death.to_string()))
+                }
+                Err(Ended::Died(death)) => Err(FitError::Undecodable(death.to_string())),
+                Err(Ended::Input(error)) => Err(error.into()),
+                Err(Ended::Unstarted(_)) => Err(FitError::NotNow("the worker can't start a process")),
+            };
+        }
+    }
+
+    /// Reads the number of pixels from a picture's header, which may be wrong.
+    async fn pixels(&self, original: &StoredFile, size: u64) -> Result<u64, FitError> {
+        let budget = PROBE_BYTES + size.min(PROBE_BYTES);
+        let mut window = Window::new(self.store.clone(), self.promoted(original), size, budget);
+        let reading = tokio::task::spawn_blocking(move || {
+            let sides = imagesize::reader_size(Buffered::new(&mut window));
+            match (window.failure, sides) {
+                (Some(failure), _) => Err(failure.into()),
+                (None, Ok(sides)) => Ok((sides.width as u64).saturating_mul(sides.height as u64)),
+                (None, Err(_)) => Err(FitError::Undecodable(Death::Garbled.to_string())),
+            }
         });
-        thread.map_err(|_| FitError::NotNow("the worker can't start a thread"))?;
-        // A file that makes a decoder panic fits nowhere.
-        let made = made.await.map_err(|_| unreadable())?;
-        drop(stop);
-        made.map_err(|halt| match halt {
-            Halt::Undecodable(reason) => FitError::Undecodable(reason),
-            Halt::Unfit(reason) => FitError::Unfit(reason),
-            Halt::Stopped => FitError::NotNow("the worker stops"),
-        })
+        reading.await.unwrap_or_else(|_| Err(FitError::Undecodable(Death::Garbled.to_string())))
     }
 
     /// Returns the rendition of a promoted file that [`FileStore::fit`] made; `None` if it made none.

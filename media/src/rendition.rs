@@ -5,11 +5,11 @@ use crate::{
     probe::{gif::Animation, image},
 };
 use domain::{Fit, MediaKind};
-use pictures::{Deadline, Halt, Rendition};
+use pictures::{Halt, Rendition};
 use std::io::Cursor;
 
 /// Makes a rendition.
-pub(crate) fn render(original: &[u8], fit: &Fit, deadline: &Deadline) -> Result<Rendition, Halt> {
+pub(crate) fn render(original: &[u8], fit: &Fit) -> Result<Rendition, Halt> {
     let mut file = Cursor::new(original);
     if fit.kind == MediaKind::Gif {
         let Animation { pixels, frames, frame_pixels, .. } =
@@ -22,11 +22,11 @@ pub(crate) fn render(original: &[u8], fit: &Fit, deadline: &Deadline) -> Result<
             );
             return Err(Halt::Unfit(message));
         }
-        return pictures::animation(original, pixels, frames, fit, deadline);
+        return pictures::animation(original, pixels, frames, fit);
     }
     let format = format::of_bytes(original).ok_or_else(|| Halt::unreadable("its type is not known"))?;
     let structure = image::structure(&mut file, original.len() as u64, format.shape);
-    pictures::still(original, structure.map_err(Halt::unreadable)?, fit, deadline)
+    pictures::still(original, structure.map_err(Halt::unreadable)?, fit)
 }
 
 #[cfg(test)]
@@ -38,8 +38,6 @@ mod tests {
         codecs::gif::{GifDecoder, GifEncoder, Repeat},
     };
     use domain::Shaping;
-    use pictures::{CPU_LIMIT, Stop};
-    use std::time::Duration;
 
     fn fit(kind: MediaKind, width: u32, height: u32, max_bytes: u64, keeps_transparency: bool) -> Fit {
         Fit { kind, width, height, shaping: None, max_bytes, keeps_transparency }
@@ -53,12 +51,6 @@ mod tests {
             let [a, b, ..] = state.to_be_bytes();
             if x < width / 2 { Rgb([255, a / 8, b / 8]) } else { Rgb([a / 8, b / 8, 255]) }
         })
-    }
-
-    /// Renders without a deadline that is reached.
-    fn render(original: &[u8], fit: &Fit) -> Result<Rendition, Halt> {
-        let stop = Stop::default();
-        super::render(original, fit, &Deadline::after(Duration::from_secs(3600), stop.flag()))
     }
 
     /// Returns the reason why there is no rendition.
@@ -296,26 +288,6 @@ mod tests {
             "it has more than 1500 million pixels in all its scans"
         );
         assert!(render(&jpeg, &fit(MediaKind::Image, 100, 100, 1 << 20, false)).is_ok());
-    }
-
-    #[test]
-    fn a_picture_ends_at_its_deadline_with_the_reason_and_when_nobody_waits() {
-        let originals = [
-            (MediaKind::Image, encoded(noise(400, 200), ImageFormat::Png)),
-            (MediaKind::Image, encoded(noise(400, 200), ImageFormat::Jpeg)),
-            (MediaKind::Image, encoded(noise(400, 200), ImageFormat::WebP)),
-            (MediaKind::Gif, flicker(64, 64, 3)),
-        ];
-        for (kind, original) in originals {
-            let fit = fit(kind, 32, 32, 1 << 20, false);
-            let stop = Stop::default();
-            let late = super::render(&original, &fit, &Deadline::after(Duration::ZERO, stop.flag()));
-            let reason = "converting it takes more than 30 s of computing".to_owned();
-            assert_eq!(late.unwrap_err(), Halt::Unfit(reason), "{kind}");
-            let deadline = Deadline::after(CPU_LIMIT, stop.flag());
-            drop(stop);
-            assert_eq!(super::render(&original, &fit, &deadline).unwrap_err(), Halt::Stopped, "{kind}");
-        }
     }
 
     #[test]

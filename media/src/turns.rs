@@ -3,7 +3,7 @@
 //! A process decodes for one organization at a time per mode and kind of work, so that neither test mode nor an animation
 //! delays live pictures. An organization stands in the line once, however many pictures it has: who has many waits for
 //! themselves, and for each other organization one picture at most. Memory is shared by all lines. A turn ends, because
-//! its work has a [deadline](pictures::Deadline), and so does the wait for one.
+//! the [process](crate::worker) that does its work does, and so does the wait for one.
 
 use domain::{Mode, OrgId, Owner};
 use std::{
@@ -70,14 +70,15 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Waits for the memory that a picture of this many pixels takes; `None` when there is none in time.
-    pub(crate) async fn hold(&mut self, pixels: u64) -> Option<()> {
+    /// Waits for the memory that a picture of this many pixels takes, and returns how many bytes it is; `None` when there
+    /// is none in time.
+    pub(crate) async fn hold(&mut self, pixels: u64) -> Option<u64> {
         let weight =
             u32::try_from((pixels.saturating_mul(PIXEL_BYTES)) >> 20).unwrap_or(MEMORY).clamp(1, MEMORY);
         let memory = self.memory.clone().acquire_many_owned(weight);
         self.held =
             Some(tokio::time::timeout(self.max_wait, memory).await.ok()?.expect("it is never closed"));
-        Some(())
+        Some(u64::from(weight) << 20)
     }
 }
 

@@ -1,10 +1,10 @@
-//! Scales and converts pictures within limits of memory and CPU time.
+//! Scales and converts pictures.
 //!
 //! A crate of its own, because the codecs' generic code is compiled with it: it is optimized in the dev profile too,
 //! where a picture takes tens of times longer otherwise.
 
-mod deadline;
+pub mod heif;
+mod output;
 mod rendition;
 
-pub use deadline::{Deadline, Stop};
 pub use rendition::{CPU_LIMIT, Halt, Rendition, Structure, animation, still};

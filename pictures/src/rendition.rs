@@ -3,9 +3,9 @@
 //! A rendition has the shape in which the original is displayed, upright, its color profile, and none of its other
 //! metadata. Its size follows from the decoded picture: the box of a [`Fit`] only limits it, so that a box of another
 //! shape squeezes nothing. One with a [`Shaping`] has the shape of the box, and is cut or laid on white. The same original and [`Fit`] always make the same bytes. What a picture may cost is checked
-//! before it is decoded, and while it is by a [`Deadline`].
+//! before it is decoded; how much CPU time and memory it takes is limited by the process that does it.
 
-use crate::deadline::{Deadline, Ended, Output, Source};
+use crate::{heif, output::Output};
 use domain::{Fit, Shaping};
 use fast_image_resize::{
     PixelTrait, ResizeOptions, Resizer,
@@ -22,7 +22,7 @@ use image::{
     },
     metadata::{LoopCount, Orientation},
 };
-use std::{fmt::Display, time::Duration};
+use std::{fmt::Display, io::Cursor, time::Duration};
 
 /// CPU time that a rendition may take: tens of times what a large photo takes.
 pub const CPU_LIMIT: Duration = Duration::from_secs(30);
@@ -63,8 +63,6 @@ pub enum Halt {
     Undecodable(String),
     /// It can't become what is asked for, for this reason.
     Unfit(String),
-    /// Nobody waits for it any more.
-    Stopped,
 }
 
 /// Result of writing a picture in one size.
@@ -108,15 +106,10 @@ impl Structure {
 ///
 /// # Errors
 ///
-/// If the file can't be decoded within the bounds, or not made small enough, or when the work is stopped.
-pub fn still(
-    original: &[u8],
-    structure: Structure,
-    fit: &Fit,
-    deadline: &Deadline,
-) -> Result<Rendition, Halt> {
-    let picture = Picture::decode(original, structure, deadline)?;
-    shrink(fit, picture.displayed(), |sides| picture.write(fit, sides, deadline))
+/// If the file can't be decoded within the bounds, or not made small enough.
+pub fn still(original: &[u8], structure: Structure, fit: &Fit) -> Result<Rendition, Halt> {
+    let picture = Picture::decode(original, structure)?;
+    shrink(fit, picture.displayed(), |sides| picture.write(fit, sides))
 }
 
 /// Makes an animated rendition of a GIF with a canvas of this size and this number of frames.
@@ -129,12 +122,11 @@ pub fn animation(
     canvas: (u32, u32),
     frames: u32,
     fit: &Fit,
-    deadline: &Deadline,
 ) -> Result<Rendition, Halt> {
     if let Some(shaping) = fit.shaping {
         return Err(Halt::Unfit(format!("an animation gets no other shape ({shaping})")));
     }
-    shrink(fit, canvas, |sides| rescale(original, frames, fit, sides, deadline))
+    shrink(fit, canvas, |sides| rescale(original, frames, fit, sides))
 }
 
 /// Writes a picture in the largest size that fits, and in smaller ones until it has few enough bytes.
@@ -195,23 +187,17 @@ impl Halt {
     pub fn unreadable(error: impl Display) -> Self {
         Self::Undecodable(format!("it can't be read: {error}"))
     }
-}
 
-impl From<Ended> for Halt {
-    fn from(ended: Ended) -> Self {
-        match ended {
-            Ended::Late => {
-                let message = format!("converting it takes more than {} s of computing", CPU_LIMIT.as_secs());
-                Self::Unfit(message)
-            }
-            Ended::Stopped => Self::Stopped,
-        }
+    /// The reason for a picture with more than `max` of something.
+    pub(crate) fn too_many(what: &str, max: u64) -> Self {
+        Self::Undecodable(format!("it has more than {} million {what}", max / 1_000_000))
     }
 }
 
-/// Returns the reason for an error of a decoder or an encoder, which may be the deadline's.
-fn failed(deadline: &Deadline, error: impl Display) -> Halt {
-    deadline.check().map_or_else(Halt::from, |()| Halt::unreadable(error))
+/// Returns true if a rendition keeps a color profile. One of another color space does not describe the decoded colors; one
+/// of tables, which printers need, may be larger than all that a platform takes.
+fn is_kept(profile: &[u8]) -> bool {
+    profile.get(16..20) == Some(b"RGB ") && profile.len() <= MAX_PROFILE
 }
 
 fn limits() -> image::Limits {
@@ -228,31 +214,25 @@ struct Picture {
 }
 
 impl Picture {
-    fn decode(original: &[u8], structure: Structure, deadline: &Deadline) -> Result<Self, Halt> {
-        let reader = ImageReader::new(Source::new(original, deadline)).with_guessed_format();
-        let mut reader = reader.map_err(|error| failed(deadline, error))?;
+    fn decode(original: &[u8], structure: Structure) -> Result<Self, Halt> {
+        if original.get(4..8) == Some(b"ftyp") {
+            let (image, profile) = heif::decode(original)?;
+            return Ok(Self { image, structure, profile: profile.filter(|profile| is_kept(profile)) });
+        }
+        let reader = ImageReader::new(Cursor::new(original)).with_guessed_format();
+        let mut reader = reader.map_err(Halt::unreadable)?;
         reader.limits(limits());
-        let mut decoder = reader.into_decoder().map_err(|error| failed(deadline, error))?;
+        let mut decoder = reader.into_decoder().map_err(Halt::unreadable)?;
         let (width, height) = decoder.dimensions();
         let pixels = u64::from(width) * u64::from(height);
-        let too_many = |what: &str, max: u64| {
-            Err(Halt::Undecodable(format!("it has more than {} million {what}", max / 1_000_000)))
-        };
         if pixels > Fit::MAX_PIXELS {
-            return too_many("pixels", Fit::MAX_PIXELS);
+            return Err(Halt::too_many("pixels", Fit::MAX_PIXELS));
         }
         if pixels.saturating_mul(structure.scans) > MAX_SCAN_PIXELS {
-            return too_many("pixels in all its scans", MAX_SCAN_PIXELS);
+            return Err(Halt::too_many("pixels in all its scans", MAX_SCAN_PIXELS));
         }
-        // A profile of another color space does not describe the decoded colors. One of tables, which printers need,
-        // may be larger than all that a platform takes.
-        let profile = decoder
-            .icc_profile()
-            .ok()
-            .flatten()
-            .filter(|profile| profile.get(16..20) == Some(b"RGB ") && profile.len() <= MAX_PROFILE);
-        let decoded = DynamicImage::from_decoder(decoder).map_err(|error| failed(deadline, error))?;
-        deadline.check()?;
+        let profile = decoder.icc_profile().ok().flatten().filter(|profile| is_kept(profile));
+        let decoded = DynamicImage::from_decoder(decoder).map_err(Halt::unreadable)?;
         let has_alpha = decoded.color().has_alpha();
         let image = if has_alpha {
             DynamicImage::from(decoded.into_rgba8())
@@ -268,7 +248,7 @@ impl Picture {
     }
 
     /// Writes it in this size, upright.
-    fn write(&self, fit: &Fit, sides: (u32, u32), deadline: &Deadline) -> Result<Attempt, Halt> {
+    fn write(&self, fit: &Fit, sides: (u32, u32)) -> Result<Attempt, Halt> {
         // A picture without a shaping has the shape of `sides` to a pixel, and is not cut for it.
         let options = match fit.shaping {
             None => ResizeOptions::new(),
@@ -281,20 +261,18 @@ impl Picture {
         // Turned after it is scaled, which takes less memory. Turning twice is turning back.
         let mut scaled = resize(&self.image, self.structure.displayed(drawn), &options)?;
         scaled.apply_orientation(self.structure.orientation);
-        deadline.check()?;
         if fit.shaping == Some(Shaping::Pad) {
             scaled = in_the_middle(on_white(scaled), sides).into();
-            deadline.check()?;
-        }
+            }
         let is_opaque = match &scaled {
             DynamicImage::ImageRgba8(image) => image.pixels().all(|pixel| pixel.0[3] == u8::MAX),
             _ => true,
         };
         if !is_opaque && fit.keeps_transparency {
-            let mut output = Output::new(u64::MAX, deadline);
+            let mut output = Output::new(u64::MAX);
             let encoder =
                 PngEncoder::new_with_quality(&mut output, CompressionType::Default, FilterType::Adaptive);
-            self.encode(&scaled, encoder).map_err(|error| failed(deadline, error))?;
+            self.encode(&scaled, encoder).map_err(Halt::unreadable)?;
             return Ok(match output.len() {
                 length if length <= fit.max_bytes => {
                     Attempt::Written { bytes: output.into_bytes(), extension: "png" }
@@ -307,13 +285,13 @@ impl Picture {
         for quality in QUALITIES {
             // The size at the lowest quality says how much smaller the picture has to be.
             let is_last = Some(&quality) == QUALITIES.last();
-            let mut output = Output::new(if is_last { u64::MAX } else { fit.max_bytes }, deadline);
+            let mut output = Output::new(if is_last { u64::MAX } else { fit.max_bytes });
             let encoded = self.encode(&opaque, JpegEncoder::new_with_quality(&mut output, quality));
             match encoded {
                 Ok(()) if output.len() <= fit.max_bytes => {
                     return Ok(Attempt::Written { bytes: output.into_bytes(), extension: "jpg" });
                 }
-                Err(error) if !output.is_full() => return Err(failed(deadline, error)),
+                Err(error) if !output.is_full() => return Err(Halt::unreadable(error)),
                 _ => length = output.len(),
             }
         }
@@ -384,29 +362,26 @@ fn rescale(
     frames: u32,
     fit: &Fit,
     sides: (u32, u32),
-    deadline: &Deadline,
 ) -> Result<Attempt, Halt> {
-    let failed = |error| failed(deadline, error);
-    let mut decoder = GifDecoder::new(Source::new(original, deadline)).map_err(failed)?;
-    decoder.set_limits(limits()).map_err(failed)?;
+    let mut decoder = GifDecoder::new(Cursor::new(original)).map_err(Halt::unreadable)?;
+    decoder.set_limits(limits()).map_err(Halt::unreadable)?;
     let repeat = match decoder.loop_count() {
         LoopCount::Infinite => Repeat::Infinite,
         LoopCount::Finite(times) => Repeat::Finite(u16::try_from(times.get()).unwrap_or(u16::MAX)),
     };
-    let mut output = Output::new(fit.max_bytes, deadline);
+    let mut output = Output::new(fit.max_bytes);
     let mut done = 0_u32;
     let ended = {
         let mut encoder = GifEncoder::new_with_speed(&mut output, GIF_SPEED);
         let write = || {
-            encoder.set_repeat(repeat).map_err(failed)?;
+            encoder.set_repeat(repeat).map_err(Halt::unreadable)?;
             // A truncated file may have part of another frame after its last whole one.
             for frame in decoder.into_frames().take(frames as usize) {
-                deadline.check()?;
-                let frame = frame.map_err(failed)?;
+                        let frame = frame.map_err(Halt::unreadable)?;
                 let delay = frame.delay();
                 let scaled: RgbaImage =
                     resize_pixels::<U8x4, _>(frame.buffer(), sides, &ResizeOptions::new())?;
-                encoder.encode_frame(Frame::from_parts(scaled, 0, 0, delay)).map_err(failed)?;
+                encoder.encode_frame(Frame::from_parts(scaled, 0, 0, delay)).map_err(Halt::unreadable)?;
                 done += 1;
             }
             Ok(())

@@ -303,6 +303,7 @@ async fn serve(
     let api = api.observed(&probes.health, false);
     readiness::watch_media(&probes.health, api.files(), true);
     services::check_media(&api.files()).await?;
+    services::check_decoders(&api.files()).await?;
     readiness::watch_temporal(&probes.health, watch::Sender::new(Some(client.clone())).subscribe(), true);
     let resources = Resources {
         files: api.files(),

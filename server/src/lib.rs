@@ -163,6 +163,12 @@ enum Command {
     /// Runs a program that dies when its parent does
     #[command(hide = true)]
     Guard(devstack::Guarded),
+    /// Decodes one file of a user, confined: started by workers
+    #[command(hide = true)]
+    MediaWorker {
+        /// The job and its limits
+        order: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -291,6 +297,9 @@ pub fn main() -> ExitCode {
     if let Command::Guard(guarded) = cli.command {
         return report(Err(guarded.exec()));
     }
+    if let Command::MediaWorker { order } = &cli.command {
+        return media::serve(order);
+    }
     logging::start(cli.log_json);
     // Two providers are compiled in; without a choice the first TLS connection would panic.
     if rustls::crypto::ring::default_provider().install_default().is_err() {
@@ -392,7 +401,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
             print!("{}", api::document());
             Ok(())
         }
-        Command::Guard(guarded) => Err(guarded.exec()),
+        Command::Guard(_) | Command::MediaWorker { .. } => unreachable!("main runs it"),
     }
 }
 

@@ -139,6 +139,9 @@ pub(crate) async fn run(
     }
     let (client, guard) = match worker {
         Some(worker) => {
+            if let Some(files) = &files {
+                check_decoders(files).await?;
+            }
             let found = stop.run_until_cancelled(prerequisites(&db, database, temporal, worker)).await;
             let Some(found) = found else { return Ok(()) };
             let (client, guard) = found?;
@@ -192,6 +195,16 @@ pub(crate) async fn check_media(files: &FileStore) -> anyhow::Result<()> {
         return Err(error);
     }
     warn!(error = format!("{error:#}"), "The media storage does not work");
+    Ok(())
+}
+
+/// Fails if the processes that decode media can't run here, and logs if they are confined by less than they could be: by a
+/// kernel or a container without landlock, for example.
+pub(crate) async fn check_decoders(files: &FileStore) -> anyhow::Result<()> {
+    let found = files.decoders().confinement().await.context("a process that decodes media does not work")?;
+    if !found.is_complete() {
+        warn!("Processes that decode media are confined by less than they could be: {found}");
+    }
     Ok(())
 }
 
