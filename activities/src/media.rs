@@ -63,8 +63,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 const MIN_RATE: u64 = 64 << 10;
 /// Time limit of a download.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(45 * 60);
-/// Wait for a worker that has time for a thumbnail.
-const THUMBNAIL_WAIT: Duration = Duration::from_secs(10);
+/// Wait for a worker that has time to decode a picture.
+const DECODING_WAIT: Duration = Duration::from_secs(10);
 /// Pause between two looks at a file that another worker moves.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -104,7 +104,11 @@ impl Media {
                 MediaAction::Discard => ("discard", self.discard(&job).await),
             };
             telemetry::metrics::media_job(name, done.is_ok());
-            done?;
+            done.map_err(|error| match error.downcast_ref() {
+                // Waits in the workflow, without a slot.
+                Some(files::FitError::NotNow(_)) => share::crowded(DECODING_WAIT),
+                _ => error.into(),
+            })?;
             if job.what == MediaAction::Probe {
                 self.make_thumbnail(&job).await?;
             }
@@ -150,23 +154,25 @@ impl Media {
         let file = file(owner, &row);
         match self.deps.engine.media.uploaded_size(&file).await? {
             Some(size) if row.source_url.is_none() => {
-                self.accept_or_refuse(owner, &row, &file, size, size <= INLINE_LIMIT).await?;
+                let is_whole = size <= INLINE_LIMIT;
+                self.accept_or_refuse(owner, &row, &file, size, is_whole.then_some(Patience::Client)).await?;
                 Ok(ConfirmResult::Settled)
             }
             _ => Ok(ConfirmResult::Missing),
         }
     }
 
-    /// Inspects a file and accepts or refuses it: as a whole, or at first only its headers.
+    /// Inspects a file and accepts or refuses it: as a whole, or at first only its headers. No client waits until a picture
+    /// is decoded.
     async fn accept_or_refuse(
         &self,
         owner: Owner,
         row: &store::media::Media,
         file: &files::StoredFile,
         size: u64,
-        is_whole: bool,
+        whole: Option<Patience>,
     ) -> anyhow::Result<()> {
-        if is_whole {
+        if whole.is_some() {
             self.promote_file(owner, row, file, size).await?;
         }
         let job = MediaJob { what: MediaAction::Probe, media: row.id, owner };
@@ -181,11 +187,20 @@ impl Media {
             }
             Err(files::Fault::Store(error)) => return Err(error.into()),
         };
+        let is_converted = Fit::CONVERTED.contains(&found.content_type);
+        let is_whole = whole.is_some_and(|patience| !is_converted || patience == Patience::Workflow);
         let sha256 = if is_whole { Some(self.deps.engine.media.digest(file, size).await?) } else { None };
         if let (Some(found), Some(claimed)) = (&sha256, &row.declared.sha256)
             && found != claimed
         {
             let message = format!("the bytes have the SHA-256 {found}, and {claimed} was announced");
+            return self.refuse(&job, Fault { reason: Reason::Unfit, message }).await;
+        }
+        if is_whole
+            && is_converted
+            && let Some(reason) = self.decode(file, &found, size).await?
+        {
+            let message = format!("the picture can't be converted: {reason}; save it as JPEG or PNG");
             return self.refuse(&job, Fault { reason: Reason::Unfit, message }).await;
         }
         let mut found = inspected(found, size, sha256);
@@ -210,6 +225,26 @@ impl Media {
             }
         }
         Ok(())
+    }
+
+    /// Tries to decode a picture of which every platform gets renditions only, and returns why it can't be. The thumbnail
+    /// that is made of it is kept.
+    async fn decode(
+        &self,
+        file: &files::StoredFile,
+        found: &files::FileProperties,
+        size: u64,
+    ) -> anyhow::Result<Option<String>> {
+        let engine = &self.deps.engine;
+        let (width, height) = (found.width.unwrap_or_default(), found.height.unwrap_or_default());
+        let Some(fit) = Fit::thumbnail(found.content_type, width, height) else {
+            return Ok(Some(format!("it has more than {} million pixels", Fit::MAX_PIXELS / 1_000_000)));
+        };
+        match engine.media.fit(file, size, &fit, &engine.stop).await {
+            Ok(_) => Ok(None),
+            Err(files::FitError::Undecodable(reason) | files::FitError::Unfit(reason)) => Ok(Some(reason)),
+            Err(error @ (files::FitError::NotNow(_) | files::FitError::Store(_))) => Err(error.into()),
+        }
     }
 
     /// Finds what a file holds besides its content, or returns why its metadata can't be removed.
@@ -256,8 +291,7 @@ impl Media {
                 info!(media.id = %media, "Medium {media} has no thumbnail: {reason}");
                 Ok(())
             }
-            // Waits in the workflow, without a slot.
-            Err(files::FitError::NotNow(_)) => Err(share::crowded(THUMBNAIL_WAIT)),
+            Err(files::FitError::NotNow(_)) => Err(share::crowded(DECODING_WAIT)),
             Err(files::FitError::Store(error)) => Err(anyhow::Error::from(error).into()),
         }
     }
@@ -333,7 +367,7 @@ impl Media {
             let message = "its bytes are not there any more".to_owned();
             return self.refuse(job, Fault { reason: Reason::Unfetched, message }).await;
         };
-        self.accept_or_refuse(owner, &row, &file, size, true).await
+        self.accept_or_refuse(owner, &row, &file, size, Some(Patience::Workflow)).await
     }
 
     /// Downloads the file of an import.
@@ -355,7 +389,7 @@ impl Media {
             }
         }
         let size = self.deps.engine.media.uploaded_size(&file).await?;
-        self.accept_or_refuse(owner, &row, &file, size.unwrap_or_default(), true).await
+        self.accept_or_refuse(owner, &row, &file, size.unwrap_or_default(), Some(Patience::Workflow)).await
     }
 
     /// Downloads the file at an address into the store.
@@ -443,6 +477,15 @@ impl Media {
 
 /// `User-Agent` of downloads.
 const USER_AGENT: &str = concat!("Fanfare-Media/", env!("CARGO_PKG_VERSION"));
+
+/// Who waits until a whole file is inspected.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    /// A client that confirms an upload.
+    Client,
+    /// A workflow.
+    Workflow,
+}
 
 /// Why a download failed.
 enum FetchError {

@@ -206,7 +206,18 @@ pub struct Fit {
 
 impl Fit {
     /// Content types of originals that renditions can be made of.
-    pub const ORIGINALS: &[&str] = &["image/jpeg", "image/png", "image/webp", "image/gif"];
+    pub const ORIGINALS: &[&str] = &[
+        "image/jpeg",
+        "image/png",
+        "image/webp",
+        "image/gif",
+        "image/heif",
+        "image/avif",
+        "image/tiff",
+        "image/bmp",
+    ];
+    /// Those of them of which every platform gets renditions only, so that a file that can't be decoded is of no use.
+    pub const CONVERTED: &[&str] = &["image/heif", "image/avif", "image/tiff"];
     /// Maximum number of pixels of such an original; it is decoded in memory.
     pub const MAX_PIXELS: u64 = 100_000_000;
     /// Maximum number of pixels of all frames of an animation together that is to stay one.

@@ -39,6 +39,7 @@ pub(crate) enum Shape {
     /// RIFF container of a video.
     Avi,
     Bmp,
+    Tiff,
     /// RIFF container.
     Wave,
     Audio,
@@ -97,6 +98,7 @@ static FORMATS: &[Format] = &[
     ),
     row("image/gif", "GIF", MediaKind::Gif, Shape::Gif, &[], &["gif"]),
     row("image/bmp", "BMP", Image, Shape::Bmp, &["image/x-ms-bmp", "image/x-bmp"], &["bmp"]),
+    row("image/tiff", "TIFF", Image, Shape::Tiff, &["image/tif", "image/x-tiff"], &["tif", "tiff"]),
     row(
         "video/mp4",
         "MP4",
@@ -271,6 +273,8 @@ mod tests {
             (b"\xff\xd8\xff\xe0\0\x10JFIF".to_vec(), Some("image/jpeg")),
             (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec(), Some("image/png")),
             (b"GIF89a\x01\0\x01\0".to_vec(), Some("image/gif")),
+            (b"II*\0\x08\0\0\0".to_vec(), Some("image/tiff")),
+            (b"MM\0*\0\0\0\x08".to_vec(), Some("image/tiff")),
             (b"RIFF\x10\0\0\0WEBPVP8 ".to_vec(), Some("image/webp")),
             (b"RIFF\x10\0\0\0WAVEfmt ".to_vec(), Some("audio/wav")),
             (b"ID3\x04\0\0\0\0\0\0".to_vec(), Some("audio/mpeg")),

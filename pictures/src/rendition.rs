@@ -5,7 +5,7 @@
 //! shape squeezes nothing. One with a [`Shaping`] has the shape of the box, and is cut or laid on white. The same original and [`Fit`] always make the same bytes. What a picture may cost is checked
 //! before it is decoded; how much CPU time and memory it takes is limited by the process that does it.
 
-use crate::{heif, output::Output};
+use crate::{halt::Halt, heif, output::Output};
 use domain::{Fit, Shaping};
 use fast_image_resize::{
     PixelTrait, ResizeOptions, Resizer,
@@ -22,7 +22,7 @@ use image::{
     },
     metadata::{LoopCount, Orientation},
 };
-use std::{fmt::Display, io::Cursor, time::Duration};
+use std::{io::Cursor, time::Duration};
 
 /// CPU time that a rendition may take: tens of times what a large photo takes.
 pub const CPU_LIMIT: Duration = Duration::from_secs(30);
@@ -56,15 +56,6 @@ pub struct Rendition {
     pub height: u32,
 }
 
-/// Why there is no rendition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Halt {
-    /// The original can't be decoded, for this reason.
-    Undecodable(String),
-    /// It can't become what is asked for, for this reason.
-    Unfit(String),
-}
-
 /// Result of writing a picture in one size.
 enum Attempt {
     Written {
@@ -94,6 +85,11 @@ impl Structure {
         if self.orientation.to_exif() > 4 { (height, width) } else { (width, height) }
     }
 
+    /// Adds an orientation, as EXIF and TIFF number them; another number is ignored.
+    pub fn with_orientation(self, number: u8) -> Self {
+        Self { orientation: Orientation::from_exif(number).unwrap_or(self.orientation), ..self }
+    }
+
     /// Adds EXIF data.
     pub fn with_exif(self, exif: &[u8]) -> Self {
         // JPEG requires this head, and some programs write it in other formats.
@@ -117,12 +113,7 @@ pub fn still(original: &[u8], structure: Structure, fit: &Fit) -> Result<Renditi
 /// # Errors
 ///
 /// As [`still`].
-pub fn animation(
-    original: &[u8],
-    canvas: (u32, u32),
-    frames: u32,
-    fit: &Fit,
-) -> Result<Rendition, Halt> {
+pub fn animation(original: &[u8], canvas: (u32, u32), frames: u32, fit: &Fit) -> Result<Rendition, Halt> {
     if let Some(shaping) = fit.shaping {
         return Err(Halt::Unfit(format!("an animation gets no other shape ({shaping})")));
     }
@@ -180,18 +171,6 @@ fn inside((width, height): (u32, u32), (max_width, max_height): (u32, u32)) -> (
 /// Returns the largest size of a picture's shape in a box; at most the picture's own.
 fn within((width, height): (u32, u32), (max_width, max_height): (u32, u32)) -> (u32, u32) {
     inside((width, height), (max_width.min(width), max_height.min(height)))
-}
-
-impl Halt {
-    /// The reason for a file that can't be read.
-    pub fn unreadable(error: impl Display) -> Self {
-        Self::Undecodable(format!("it can't be read: {error}"))
-    }
-
-    /// The reason for a picture with more than `max` of something.
-    pub(crate) fn too_many(what: &str, max: u64) -> Self {
-        Self::Undecodable(format!("it has more than {} million {what}", max / 1_000_000))
-    }
 }
 
 /// Returns true if a rendition keeps a color profile. One of another color space does not describe the decoded colors; one
@@ -263,7 +242,7 @@ impl Picture {
         scaled.apply_orientation(self.structure.orientation);
         if fit.shaping == Some(Shaping::Pad) {
             scaled = in_the_middle(on_white(scaled), sides).into();
-            }
+        }
         let is_opaque = match &scaled {
             DynamicImage::ImageRgba8(image) => image.pixels().all(|pixel| pixel.0[3] == u8::MAX),
             _ => true,
@@ -357,12 +336,7 @@ fn on_white(image: DynamicImage) -> image::RgbImage {
 }
 
 /// Writes an animation in this size, frame by frame, so that one frame is in memory at a time.
-fn rescale(
-    original: &[u8],
-    frames: u32,
-    fit: &Fit,
-    sides: (u32, u32),
-) -> Result<Attempt, Halt> {
+fn rescale(original: &[u8], frames: u32, fit: &Fit, sides: (u32, u32)) -> Result<Attempt, Halt> {
     let mut decoder = GifDecoder::new(Cursor::new(original)).map_err(Halt::unreadable)?;
     decoder.set_limits(limits()).map_err(Halt::unreadable)?;
     let repeat = match decoder.loop_count() {
@@ -377,7 +351,7 @@ fn rescale(
             encoder.set_repeat(repeat).map_err(Halt::unreadable)?;
             // A truncated file may have part of another frame after its last whole one.
             for frame in decoder.into_frames().take(frames as usize) {
-                        let frame = frame.map_err(Halt::unreadable)?;
+                let frame = frame.map_err(Halt::unreadable)?;
                 let delay = frame.delay();
                 let scaled: RgbaImage =
                     resize_pixels::<U8x4, _>(frame.buffer(), sides, &ResizeOptions::new())?;

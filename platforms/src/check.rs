@@ -221,6 +221,9 @@ fn undecodable(found: &mut IssueList, kind: MediaKind, is_fitted: bool, why: &st
     }
 }
 
+/// Types of pictures that platforms show as they are.
+const COMMON: [&str; 4] = ["image/jpeg", "image/png", "image/webp", "image/gif"];
+
 /// Says what a picture becomes; the subject is the platform.
 fn told(medium: &Media, fit: &Fit) -> String {
     let (kind, Fit { width, height, max_bytes, .. }) = (medium.kind, *fit);
@@ -230,6 +233,9 @@ fn told(medium: &Media, fit: &Fit) -> String {
     match (shaping, fit.kind == kind) {
         (Some(Shaping::Crop), _) => format!("gets the middle of this {kind}: {limits}"),
         (Some(Shaping::Pad), _) => format!("gets this {kind} on a white ground: {limits}"),
+        (None, true) if !COMMON.contains(&medium.mime.as_str()) => {
+            format!("gets this {kind} converted from {}: {limits}", medium.mime)
+        }
         (None, true) => format!("gets this {kind} fitted: {limits}"),
         (None, false) => {
             let kind = if medium.mime == "image/gif" { kind.as_str() } else { "animation of this type" };

@@ -262,8 +262,14 @@ mod tests {
             ("x", moving("image/png"), Some((Image, 600, 600, 5 << 20))),
             ("bluesky", moving("image/webp"), Some((Image, 600, 600, 2_000_000))),
             ("instagram", moving("image/png"), Some((Image, 600, 600, 8_000_000))),
+            // As phones, scanners and editors store it.
+            ("x", picture("image/heif", 4000, 3000, 1000), Some((Image, 4000, 3000, 5 << 20))),
+            ("instagram", picture("image/avif", 1000, 800, 1000), Some((Image, 1000, 800, 8_000_000))),
+            ("bluesky", picture("image/tiff", 1000, 800, 1000), Some((Image, 1000, 800, 2_000_000))),
+            ("x", picture("image/bmp", 1000, 800, 1000), Some((Image, 1000, 800, 5 << 20))),
+            ("facebook", picture("image/bmp", 1000, 800, 1000), None),
             // A picture that can't be read, and a video.
-            ("x", picture("image/heif", 4000, 3000, 6 << 20), None),
+            ("x", picture("image/x-icon", 4000, 3000, 6 << 20), None),
             ("x", picture("image/jpeg", 20_000, 20_000, 6 << 20), None),
             ("x", Media { kind: MediaKind::Video, ..picture("video/mp4", 4000, 3000, 1 << 30) }, None),
             ("x", Media { width: None, ..picture("image/png", 1, 1, 6 << 20) }, None),
@@ -305,6 +311,7 @@ mod tests {
                 picture("image/png", 9000, 9000, 45 << 20),
                 picture("image/webp", 3000, 2000, 30 << 20),
                 picture("image/gif", 3000, 3000, 290 << 20),
+                picture("image/heif", 4032, 3024, 2 << 20),
             ] {
                 let Some(fit) = fits(platform.id, &Value::Null, &medium) else { continue };
                 let fitted = fitted(&medium, &fit);
@@ -415,8 +422,8 @@ mod tests {
             assert!(issues.iter().any(|(code, _)| code == "setting_invalid"), "{platform} {issues:?}");
         }
         // A format that can't be read is not fitted, and says so by its type.
-        let heif = Media { mime: "image/heif".to_owned(), ..tall };
-        let issues = told("instagram", json!({}), &[heif]);
+        let icon = Media { mime: "image/x-icon".to_owned(), ..tall };
+        let issues = told("instagram", json!({}), &[icon]);
         assert!(issues.iter().all(|(_, message)| !message.contains(REMEDY)), "{issues:?}");
         let video = Media {
             kind: MediaKind::Video,

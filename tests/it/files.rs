@@ -1,7 +1,8 @@
 //! Inspection of uploaded files: no truncated or corrupt file is accepted as whole or makes a parser panic.
 
 use ::media::{
-    Fault, FileProperties, FileStore, Key, Location, MinRate, Refusal, SizeLimits, StoredFile, UploadError,
+    Decoders, Fault, FileProperties, FileStore, Key, Location, MinRate, Refusal, SizeLimits, StoredFile,
+    UploadError,
 };
 use domain::{MediaId, Mode, OrgId, Owner, media::DeclaredFile};
 use futures::stream;
@@ -12,7 +13,11 @@ use uuid::Uuid;
 /// Opens a file store in a directory, without a service.
 pub(crate) fn shelf(directory: &Path) -> FileStore {
     let place = Location::Directory(directory.to_owned());
-    FileStore::open(&place, Key::derive(&[0; 32]), None, SizeLimits::default()).unwrap()
+    let store = FileStore::open(&place, Key::derive(&[0; 32]), None, SizeLimits::default()).unwrap();
+    store.decoded_by(Decoders {
+        program: env!("CARGO_BIN_EXE_fanfare-under-test").into(),
+        ..Decoders::default()
+    })
 }
 
 fn asset() -> StoredFile {

@@ -25,6 +25,7 @@ mod branding;
 mod bucket;
 mod ceilings;
 mod clients;
+mod confined;
 mod connect;
 mod costly;
 mod creation;

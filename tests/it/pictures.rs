@@ -1,7 +1,7 @@
 //! Pictures in all orientations that cameras store: each part of the service is compared with a reader that shares no
 //! code with it.
 
-use crate::{files::shelf, world};
+use crate::{files::shelf, media::until, world};
 use ::media::{FileStore, MinRate, StoredFile};
 use domain::{Fit, Media, MediaId, MediaKind, Mode, OrgId, Owner, media::DeclaredFile};
 use futures::stream;
@@ -11,7 +11,6 @@ use std::time::Duration;
 use tests::{
     World,
     photos::{FORMATS, ImageFormat, Photo, disc, orientation},
-    samples::boxed,
 };
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -22,13 +21,18 @@ pub(crate) fn asset(number: u128) -> StoredFile {
     StoredFile { media, owner, filename: "a".to_owned(), rendition: None }
 }
 
+/// Stores a file without looking at it.
+pub(crate) async fn kept(shelf: &FileStore, number: u128, bytes: &[u8]) {
+    let pieces = stream::iter([Ok(bytes.to_vec().into())]);
+    let tempo = MinRate { idle_timeout: Duration::from_secs(30), bytes_per_second: 1 };
+    shelf.receive(&asset(number), pieces, u64::MAX, &DeclaredFile::default(), tempo).await.unwrap();
+    shelf.promote(&asset(number)).await.unwrap();
+}
+
 /// Stores a picture, and returns it as it is measured.
 pub(crate) async fn stored(shelf: &FileStore, number: u128, bytes: &[u8]) -> Media {
     let (asset, size) = (asset(number), bytes.len() as u64);
-    let pieces = stream::iter([Ok(bytes.to_vec().into())]);
-    let tempo = MinRate { idle_timeout: Duration::from_secs(30), bytes_per_second: 1 };
-    shelf.receive(&asset, pieces, u64::MAX, &DeclaredFile::default(), tempo).await.unwrap();
-    shelf.promote(&asset).await.unwrap();
+    kept(shelf, number, bytes).await;
     let found = shelf.inspect(&asset, size, &DeclaredFile::default()).await.unwrap();
     Media {
         id: asset.media.0,
@@ -105,21 +109,159 @@ async fn every_platform_gets_pictures_upright_and_in_their_shape() {
     assert!(fits >= 80, "most platforms take pictures: {fits}");
 }
 
-/// HEIF files say themselves how they are turned, and their EXIF orientation does not count.
+/// Pictures that libheif, libavif and a phone's way of tiling made: a disc on a light ground, 300x400 pixels or, of tiles,
+/// 600x800; some stored on their side or mirrored, of 10 bits, of HDR or of a wide gamut.
+pub(crate) const MODERN: [(&str, u32, &[u8]); 13] = [
+    ("turned-1.heic", 300, include_bytes!("pictures/turned-1.heic")),
+    ("turned-2.heic", 300, include_bytes!("pictures/turned-2.heic")),
+    ("turned-3.heic", 300, include_bytes!("pictures/turned-3.heic")),
+    ("turned-5.heic", 300, include_bytes!("pictures/turned-5.heic")),
+    ("turned-6.heic", 300, include_bytes!("pictures/turned-6.heic")),
+    ("turned-8.heic", 300, include_bytes!("pictures/turned-8.heic")),
+    ("ten.heic", 300, include_bytes!("pictures/ten.heic")),
+    ("grid.heic", 600, include_bytes!("pictures/grid.heic")),
+    ("plain.avif", 300, include_bytes!("pictures/plain.avif")),
+    ("turned.avif", 300, include_bytes!("pictures/turned.avif")),
+    ("grid.avif", 600, include_bytes!("pictures/grid.avif")),
+    ("hdr.avif", 300, include_bytes!("pictures/hdr.avif")),
+    ("wide.avif", 300, include_bytes!("pictures/wide.avif")),
+];
+/// The lower quarter of these is transparent.
+const CLEAR: [&[u8]; 2] = [include_bytes!("pictures/alpha.heic"), include_bytes!("pictures/alpha.avif")];
+
+fn modern(width: u32) -> Photo {
+    Photo { width, height: width / 3 * 4, orientation: 1, format: ImageFormat::Png }
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_heif_picture_is_measured_by_its_own_rotation() {
+async fn every_heif_picture_is_measured_and_converted_as_it_is_displayed() {
     let shelf = shelf(&tests::directory().join(Uuid::now_v7().to_string()));
-    for (number, (turns, sides)) in
-        [(0, (400, 300)), (1, (300, 400)), (2, (400, 300)), (3, (300, 400))].into_iter().enumerate()
+    for (number, (name, width, bytes)) in MODERN.into_iter().enumerate() {
+        let photo = modern(width);
+        let medium = stored(&shelf, number as u128, bytes).await;
+        let mime = if name.ends_with("avif") { "image/avif" } else { "image/heif" };
+        assert_eq!(medium.mime, mime, "{name}");
+        assert_eq!((medium.width, medium.height), (Some(photo.width), Some(photo.height)), "{name}");
+        let thumbnail = Fit::thumbnail(&medium.mime, photo.width, photo.height).unwrap();
+        let made = fitted(&shelf, number as u128, medium.size_bytes, &thumbnail).await;
+        photo.assert_shown(&made, name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_platform_gets_heif_pictures_converted() {
+    let shelf = shelf(&tests::directory().join(Uuid::now_v7().to_string()));
+    let (mut fits, photo) = (0, modern(300));
+    for (number, index) in [4_usize, 9].into_iter().enumerate() {
+        let (name, _, bytes) = MODERN[index];
+        let medium = stored(&shelf, number as u128, bytes).await;
+        for platform in platforms::all() {
+            let media = std::slice::from_ref(&medium);
+            let Some(fit) = platform.fits(0, &Value::Null, media)[0] else { continue };
+            let made = fitted(&shelf, number as u128, medium.size_bytes, &fit).await;
+            photo.assert_shown(&made, &format!("{name} on {}", platform.id));
+            fits += 1;
+        }
+    }
+    assert!(fits >= 18, "most platforms take pictures: {fits}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transparent_part_of_a_heif_picture_stays_so() {
+    let shelf = shelf(&tests::directory().join(Uuid::now_v7().to_string()));
+    for (number, bytes) in CLEAR.into_iter().enumerate() {
+        let medium = stored(&shelf, number as u128, bytes).await;
+        let kind = MediaKind::Image;
+        let fit = |keeps_transparency| Fit {
+            kind,
+            width: 300,
+            height: 400,
+            shaping: None,
+            max_bytes: 1 << 20,
+            keeps_transparency,
+        };
+        let made = fitted(&shelf, number as u128, medium.size_bytes, &fit(true)).await;
+        let image = image::load_from_memory(&made).unwrap().into_rgba8();
+        let alpha = [10, 200, 390].map(|y| image.get_pixel(20, y).0[3]);
+        assert!(alpha[0] > 250 && alpha[1] > 250 && alpha[2] < 5, "{number}: {alpha:?}");
+        let made = fitted(&shelf, number as u128, medium.size_bytes, &fit(false)).await;
+        let image = image::load_from_memory(&made).unwrap().into_rgb8();
+        assert!(image.get_pixel(20, 390).0.iter().all(|color| *color > 250), "{number}: on white");
+    }
+}
+
+/// An AVIF picture of a wide gamut has its colors, and one of HDR is neither black nor burned out.
+#[tokio::test(flavor = "multi_thread")]
+async fn colors_are_converted_for_screens_that_expect_srgb() {
+    let shelf = shelf(&tests::directory().join(Uuid::now_v7().to_string()));
+    let mut seen = Vec::new();
+    for (number, (_, width, bytes)) in MODERN.into_iter().enumerate().skip(8) {
+        if width != 300 {
+            continue;
+        }
+        let medium = stored(&shelf, number as u128, bytes).await;
+        let thumbnail = Fit::thumbnail(&medium.mime, 300, 400).unwrap();
+        let made = fitted(&shelf, number as u128, medium.size_bytes, &thumbnail).await;
+        seen.push(image::load_from_memory(&made).unwrap().into_rgb8().get_pixel(280, 20).0);
+    }
+    let [plain, turned, hdr, wide] = seen[..] else { panic!("{seen:?}") };
+    let far = |one: [u8; 3], other: [u8; 3]| one.iter().zip(other).map(|(a, b)| a.abs_diff(b)).max().unwrap();
+    assert!(far(plain, turned) <= 3, "{seen:?}");
+    // Display P3 has a stronger red, so that the same numbers are more of it.
+    assert!(wide[0] >= plain[0] && wide[1] <= plain[1] && far(wide, plain) < 30, "{seen:?}");
+    // Light of white paper.
+    assert!(hdr.iter().all(|color| (215..=245).contains(color)) && far(hdr, [hdr[0]; 3]) <= 4, "{seen:?}");
+}
+
+/// What phones store is ready when it was decoded, which no confirmation waits for, and published.
+#[tokio::test]
+async fn a_photo_of_a_phone_is_published_where_its_format_is_not_taken() {
+    let platforms = ["instagram", "bluesky"];
+    let world = world().platforms(&platforms).approved().start().await;
+    let accounts =
+        [world.connect("instagram", "ada").await, world.connect("bluesky", "ada.bsky.social").await];
+    let photo = modern(300);
+    let tiff = Photo { format: ImageFormat::Tiff, orientation: 6, ..photo }.bytes();
+    for (name, bytes) in
+        [("IMG_0001.HEIC", MODERN[4].2.to_vec()), ("a.avif", MODERN[9].2.to_vec()), ("scan.tif", tiff)]
     {
-        let size = [0, 400_u32, 300].map(u32::to_be_bytes).concat();
-        let properties = [boxed(b"ispe", &size), boxed(b"irot", &[turns])].concat();
-        let properties = boxed(b"iprp", &boxed(b"ipco", &properties));
-        let meta = boxed(b"meta", &[vec![0; 4], properties].concat());
-        let bytes = [boxed(b"ftyp", b"heic\0\0\0\0heicmif1"), meta, boxed(b"mdat", &[0; 16])].concat();
-        let medium = stored(&shelf, number as u128, &bytes).await;
-        assert_eq!((medium.width, medium.height), (Some(sides.0), Some(sides.1)), "irot {turns}");
-        assert_eq!(medium.mime, "image/heif");
+        let (status, medium) = world.confirm(&world.upload(json!({ "filename": name }), bytes).await).await;
+        assert_eq!((status, &medium["status"]), (StatusCode::OK, &json!("uploaded")), "{medium}");
+        until(&world, &medium["id"], "ready").await;
+        let body = json!({
+            "containers": [{ "content": format!("Look at {name}"), "media": [{ "id": medium["id"] }] }], "accounts": accounts,
+        });
+        let (_, verdict) = world.call(Method::POST, "/posts/validate", Some(&body)).await;
+        assert_eq!(verdict["valid"], true, "{verdict:#}");
+        for issue in verdict["issues"].as_array().unwrap() {
+            let told = (issue["code"].as_str().unwrap(), issue["message"].as_str().unwrap());
+            assert!(told.0 == "media_fitted" && told.1.contains("converted from image/"), "{verdict:#}");
+        }
+        assert_eq!(verdict["issues"].as_array().unwrap().len(), 2, "{verdict:#}");
+        let ended = world.ended(&world.post(body).await).await;
+        assert_eq!(ended["status"], "published", "{ended:#}");
+        for target in ended["targets"].as_array().unwrap() {
+            let bytes = arrived(&world, target).await;
+            photo.assert_shown(&bytes, &format!("{name} on {}", target["platform"]));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_photo_that_can_t_be_decoded_is_refused_with_what_helps() {
+    let world = world().start().await;
+    for (name, bytes) in [("a.heic", MODERN[4].2), ("a.avif", MODERN[8].2)] {
+        let mut bytes = bytes.to_vec();
+        let at = bytes.windows(4).rposition(|window| window == b"mdat").unwrap() + 4;
+        bytes[at..].fill(0xa5);
+        let (status, medium) = world.confirm(&world.upload(json!({ "filename": name }), bytes).await).await;
+        assert_eq!(status, StatusCode::OK, "{medium}");
+        until(&world, &medium["id"], "failed").await;
+        let path = format!("/media/{}", medium["id"].as_str().unwrap());
+        let failed = world.get(&path).await;
+        let told = failed["error"].as_str().unwrap_or_default();
+        let is_told = told.contains("can't be converted") && told.ends_with("save it as JPEG or PNG");
+        assert!(is_told, "{failed:#}");
     }
 }
 

@@ -11,7 +11,8 @@ use image::{
 };
 
 /// The formats that have an orientation.
-pub const FORMATS: [ImageFormat; 3] = [ImageFormat::Jpeg, ImageFormat::Png, ImageFormat::WebP];
+pub const FORMATS: [ImageFormat; 4] =
+    [ImageFormat::Jpeg, ImageFormat::Png, ImageFormat::WebP, ImageFormat::Tiff];
 
 /// A photo to make.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +73,7 @@ impl Photo {
             ImageFormat::Jpeg => write(JpegEncoder::new_with_quality(&mut bytes, 97), &stored, exif),
             ImageFormat::Png => write(PngEncoder::new(&mut bytes), &stored, exif),
             ImageFormat::WebP => write(WebPEncoder::new_lossless(&mut bytes), &stored, exif),
+            ImageFormat::Tiff => bytes = tiff(&stored, self.orientation),
             other => panic!("{other:?} has no orientation"),
         }
         bytes
@@ -157,6 +159,35 @@ fn middle(shown: &DynamicImage, context: &str) -> [f64; 2] {
     let [across, along] = [right - left + 1, bottom - top + 1].map(f64::from);
     assert!((across - along).abs() <= 3.0, "{context}: the disc is {across}x{along}");
     [left + right, top + bottom].map(|sum| f64::from(sum) / 2.0)
+}
+
+/// Returns an uncompressed TIFF file with an orientation.
+fn tiff(image: &RgbImage, orientation: u8) -> Vec<u8> {
+    // Behind the fields are the bits of the three colors.
+    const FIELDS: u32 = 10;
+    let behind = 8 + 2 + FIELDS * 12 + 4;
+    let short = |tag: u16, value: u32| (tag, 3_u16, 1_u32, value << 16);
+    let long = |tag: u16, value: u32| (tag, 4, 1, value);
+    let fields = [
+        long(256, image.width()),
+        long(257, image.height()),
+        (258, 3, 3, behind),
+        short(259, 1),
+        short(262, 2),
+        long(273, behind + 6),
+        short(274, orientation.into()),
+        short(277, 3),
+        long(278, image.height()),
+        long(279, image.width() * image.height() * 3),
+    ];
+    let mut bytes = [&b"MM\0*\0\0\0\x08"[..], &10_u16.to_be_bytes()].concat();
+    for (tag, kind, count, value) in fields {
+        bytes.extend([tag.to_be_bytes(), kind.to_be_bytes()].concat());
+        bytes.extend([count.to_be_bytes(), value.to_be_bytes()].concat());
+    }
+    bytes.extend([0, 0, 0, 0, 0, 8, 0, 8, 0, 8]);
+    bytes.extend(image.as_raw());
+    bytes
 }
 
 fn write(mut encoder: impl ImageEncoder, image: &RgbImage, exif: Vec<u8>) {

@@ -79,7 +79,8 @@ impl MediaAssets {
     /// Confirm an upload
     ///
     /// Inspects the uploaded bytes and sets the asset's type and status. Small files become `ready`; larger
-    /// ones are `uploaded` until they are fully read. Posts can use both. Repeating the call has no effect.
+    /// ones, and pictures that no platform takes as they are (HEIC, AVIF, TIFF), are `uploaded` until they are fully read
+    /// and decoded. Posts can use both. Repeating the call has no effect.
     /// Fails with 409 while nothing is uploaded, and as the PUT did if that was refused; a rejected file is `failed`
     /// permanently. Scope `media:write`.
     #[oai(path = "/media/:id/confirm", method = "post", operation_id = "confirmMedia")]

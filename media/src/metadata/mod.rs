@@ -129,9 +129,13 @@ pub(crate) fn find(
         Shape::Avi => avi::find(file, size)?,
         // A header and pixels.
         Shape::Bmp => Found::default(),
-        Shape::Heif | Shape::Wave | Shape::Audio | Shape::Pdf | Shape::Zip | Shape::Compound => {
-            return Ok(None);
-        }
+        Shape::Heif
+        | Shape::Tiff
+        | Shape::Wave
+        | Shape::Audio
+        | Shape::Pdf
+        | Shape::Zip
+        | Shape::Compound => return Ok(None),
     };
     Ok(Some(found.sorted()))
 }

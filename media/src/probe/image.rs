@@ -2,9 +2,9 @@
 //!
 //! A camera stores the pixels as its sensor lies and says in EXIF data how to turn them. [`Structure::orientation`] is
 //! the only reading of that: what is measured, checked, fitted and shown in lists follows from it. HEIF files have
-//! transformations of their own instead, which `imagesize` applies (`irot`), and whose EXIF orientation does not count.
+//! transformations of their own instead, and their EXIF orientation does not count.
 
-use super::{Dimensions, malformed, mp4, riff, take, take_at, truncated};
+use super::{Dimensions, malformed, riff, take, take_at, tiff, truncated};
 use crate::{
     file::{Refusal, broken, unfit},
     format::{Format, Shape},
@@ -29,7 +29,7 @@ pub(crate) fn structure(file: &mut (impl BufRead + Seek), size: u64, shape: Shap
         Shape::Png => png(file),
         Shape::WebP => webp(file, size),
         Shape::Jpeg => jpeg(file),
-        Shape::Heif => mp4::check_boxes(file, size).map(|()| Structure::PLAIN),
+        Shape::Tiff => Ok(tiff::read(file)?.structure()),
         _ => Ok(Structure::PLAIN),
     }
 }
@@ -40,17 +40,7 @@ pub(super) fn probe(
     size: u64,
     format: &'static Format,
 ) -> Result<Dimensions, Refusal> {
-    // Read first, so that what is missing further below is no end of the file.
-    if format.shape == Shape::Heif {
-        mp4::check_boxes(file, size).map_err(|error| broken(&error))?;
-        file.rewind().map_err(|error| broken(&error))?;
-    }
     let pixels = imagesize::reader_size(&mut *file).map_err(|error| match error {
-        _ if format.shape == Shape::Heif => {
-            let message = "no still picture is found in this file, which may have a sequence of pictures or another \
-                           variant of its format; save it as JPEG, or as MP4 if it moves";
-            unfit(message)
-        }
         imagesize::ImageError::IoError(error) => broken(&error),
         error => unfit(format!("the image's header can't be read: {error}")),
     })?;
@@ -271,15 +261,6 @@ mod tests {
         };
         assert_eq!(look(&file(1)), Ok((MediaKind::Image, None, None)));
         assert_eq!(look(&file(3)), Ok((MediaKind::Gif, Some(3), Some(300))));
-    }
-
-    #[test]
-    fn a_sequence_without_a_still_picture_is_refused_as_that() {
-        let file = b"\0\0\0\x10ftypmsf1\0\0\0\0\0\0\0\x0cmoov\0\0\0\0\0\0\0\x08mdat";
-        let refused = look(file).unwrap_err();
-        assert!(refused.starts_with("no still picture is found") && refused.contains("JPEG"), "{refused}");
-        let refused = look(&file[..file.len() - 1]).unwrap_err();
-        assert_eq!(refused, "the file is truncated or damaged");
     }
 
     #[test]

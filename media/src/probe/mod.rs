@@ -7,8 +7,10 @@ mod codec;
 mod document;
 pub(crate) mod ebml;
 pub(crate) mod gif;
+mod heif;
 pub(crate) mod image;
 pub(crate) mod mp4;
+mod tiff;
 
 use crate::{
     file::{FileProperties, Refusal},
@@ -47,7 +49,9 @@ pub(crate) fn probe(
     format: &'static Format,
 ) -> Result<FileProperties, Refusal> {
     let dimensions = match format.shape {
-        Shape::Png | Shape::Jpeg | Shape::WebP | Shape::Heif => image::probe(file, size, format),
+        Shape::Png | Shape::Jpeg | Shape::WebP => image::probe(file, size, format),
+        Shape::Heif => heif::probe(file, size, format),
+        Shape::Tiff => tiff::probe(file, format),
         Shape::Gif => gif::probe(file),
         Shape::Movie => mp4::probe(file, size, format),
         Shape::Ebml => ebml::probe(file, size),

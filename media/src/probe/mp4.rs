@@ -115,11 +115,6 @@ pub(super) fn probe(
     Err(unfit("the file has neither a video nor an audio track"))
 }
 
-/// Checks that the boxes fill the file to its end.
-pub(super) fn check_boxes(file: &mut (impl Read + Seek), size: u64) -> io::Result<()> {
-    each(file, 0, size, |_, _| Ok(()))
-}
-
 /// Returns the movie's description, and true if the file also has media data.
 fn find(file: &mut (impl Read + Seek), size: u64) -> io::Result<(Option<Movie>, bool)> {
     let (mut found, mut has_content): (Option<Movie>, bool) = (None, false);

@@ -67,6 +67,8 @@ pub(super) fn confine(bounds: &Bounds) -> anyhow::Result<Confinement> {
         setrlimit(resource, soft, hard).with_context(|| format!("limiting {resource:?}"))
     };
     alarm::set(bounds.seconds);
+    system::offer()?;
+    system::close_inherited()?;
     limit(Resource::RLIMIT_CORE, 0, 0)?;
     limit(Resource::RLIMIT_FSIZE, 0, 0)?;
     // At the first limit comes a signal that tells the reason.
@@ -86,7 +88,12 @@ mod system {
     use landlock::{
         ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus, Scope,
     };
-    use nix::{libc, sys::prctl, unistd::{SysconfVar, sysconf}};
+    use nix::{
+        errno::Errno,
+        libc,
+        sys::prctl,
+        unistd::{SysconfVar, close, sysconf},
+    };
     use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
     use std::{env::consts::ARCH, fs};
 
@@ -120,6 +127,25 @@ mod system {
         libc::SYS_write,
         libc::SYS_writev,
     ];
+
+    /// Lets the kernel end this process before others when memory is short.
+    pub(super) fn offer() -> anyhow::Result<()> {
+        fs::write("/proc/self/oom_score_adj", "1000").context("offering to be ended when memory is short")
+    }
+
+    /// Closes what the parent, or who started that, left open for programs.
+    pub(super) fn close_inherited() -> anyhow::Result<()> {
+        let open = fs::read_dir("/proc/self/fd").context("what is open")?;
+        let open: Vec<_> = open.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+        for descriptor in open.into_iter().filter(|descriptor: &i32| *descriptor > 2) {
+            match close(descriptor) {
+                // That of the list itself.
+                Ok(()) | Err(Errno::EBADF) => {}
+                Err(error) => return Err(error).context("closing what is open"),
+            }
+        }
+        Ok(())
+    }
 
     /// Returns the size of what is mapped: the program, most of all.
     pub(super) fn mapped() -> anyhow::Result<u64> {
@@ -156,6 +182,14 @@ mod system {
 #[cfg(not(target_os = "linux"))]
 mod system {
     use super::Confinement;
+
+    pub(super) fn offer() -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    pub(super) fn close_inherited() -> anyhow::Result<()> {
+        Ok(())
+    }
 
     /// Nothing is subtracted where it can't be told what is mapped.
     pub(super) fn mapped() -> anyhow::Result<u64> {

@@ -33,7 +33,7 @@ use tokio::{
 };
 
 /// Name of the hidden command.
-pub const COMMAND: &str = "media-worker";
+const COMMAND: &str = "media-worker";
 /// Time of the clock in which a picture is converted, on a machine that is busy with other things.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 /// Bytes that a process may tell beside its answer: a panic's message.
@@ -128,13 +128,8 @@ impl Decoders {
     ///
     /// If no process can be started, or it ends without an answer.
     pub async fn confinement(&self) -> anyhow::Result<Confinement> {
-        let bounds = Bounds {
-            memory_bytes: 64 << 20,
-            cpu_seconds: 10,
-            seconds: 60,
-            input_bytes: 0,
-            output_bytes: 0,
-        };
+        let bounds =
+            Bounds { memory_bytes: 64 << 20, cpu_seconds: 10, seconds: 60, input_bytes: 0, output_bytes: 0 };
         let nothing = futures::stream::empty::<object_store::Result<Bytes>>();
         match self.run(Job::Try, bounds, nothing).await?.0 {
             Answer::Confined(found) => Ok(found),
@@ -162,13 +157,16 @@ impl Decoders {
             .kill_on_drop(true)
             .spawn()
             .map_err(Fault::Unstarted)?;
-        let served = tokio::time::timeout(
-            Duration::from_secs(bounds.seconds.into()),
-            attend(&mut child, input, MAX_HEAD + bounds.output_bytes),
-        );
-        let Ok(served) = served.await else { return Err(Death::Late(bounds.seconds).into()) };
-        let (said, complaint) = served?;
-        let status = child.wait().await.map_err(Fault::Unstarted)?;
+        let served = async {
+            let heard = attend(&mut child, input, MAX_HEAD + bounds.output_bytes).await?;
+            Ok::<_, Fault>((heard, child.wait().await.map_err(Fault::Unstarted)?))
+        };
+        let served = tokio::time::timeout(Duration::from_secs(bounds.seconds.into()), served).await;
+        let Ok(served) = served else {
+            child.kill().await.map_err(Fault::Unstarted)?;
+            return Err(Death::Late(bounds.seconds).into());
+        };
+        let ((said, complaint), status) = served?;
         if !status.success() {
             return Err(Death::of(status, &complaint, &bounds).into());
         }

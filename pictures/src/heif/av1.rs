@@ -16,7 +16,9 @@ use re_rav1d::dav1d::{
 /// Decodes an item of the type `av01`, without its alpha channel.
 pub(super) fn decode<S: Sample>(file: &HeifFile<'_>, id: ItemId) -> Result<Image<S>, heifer::Error> {
     let picture = coded(file.item_data(id)?.into_owned()).map_err(|error| match error {
-        Error::NotEnoughMemory | Error::InvalidArgument => heifer::Error::Invalid("its AV1 data are malformed"),
+        Error::NotEnoughMemory | Error::InvalidArgument => {
+            heifer::Error::Invalid("its AV1 data are malformed")
+        }
         error => heifer::Error::Unsupported(format!("AV1: {error}")),
     })?;
     let frame = frame(&picture)?;
@@ -99,7 +101,8 @@ fn plane(
     let plane = picture.plane(component);
     for row in plane.as_ref().chunks(stride).take(height) {
         if is_wide {
-            samples.extend(row.chunks_exact(2).take(width).map(|pair| u16::from_ne_bytes([pair[0], pair[1]])));
+            samples
+                .extend(row.chunks_exact(2).take(width).map(|pair| u16::from_ne_bytes([pair[0], pair[1]])));
         } else {
             samples.extend(row.iter().take(width).copied().map(u16::from));
         }

@@ -4,7 +4,7 @@
 //! <https://www.itu.int/rec/R-REC-BT.2100>, <https://www.itu.int/pub/R-REP-BT.2408>
 
 use super::coded_colors;
-use crate::rendition::Halt;
+use crate::halt::Halt;
 use heifer::{
     Image,
     heifer_isobmff::{HeifFile, ItemId, boxes::ColorInfo},
@@ -12,8 +12,7 @@ use heifer::{
 use image::{
     ConvertColorOptions, DynamicImage, RgbImage, RgbaImage,
     metadata::{
-        Cicp, CicpColorPrimaries, CicpMatrixCoefficients, CicpTransferCharacteristics,
-        CicpVideoFullRangeFlag,
+        Cicp, CicpColorPrimaries, CicpMatrixCoefficients, CicpTransferCharacteristics, CicpVideoFullRangeFlag,
     },
 };
 
@@ -70,7 +69,8 @@ impl Colors {
     /// Converts the light of PQ or HLG.
     pub(super) fn tone_mapped(self, image: &Image<u16>) -> Result<DynamicImage, Halt> {
         let max = image.max_value();
-        let curve: Vec<f32> = (0..=max).map(|sample| self.linear(f32::from(sample) / f32::from(max))).collect();
+        let curve: Vec<f32> =
+            (0..=max).map(|sample| self.linear(f32::from(sample) / f32::from(max))).collect();
         let light = |sample: u16| curve[usize::from(sample.min(max))];
         let mut bytes = Vec::with_capacity(image.data.len());
         for pixel in image.data.chunks_exact(4) {
@@ -153,7 +153,11 @@ mod tests {
         let pq = Colors { primaries: BT2020, transfer: PQ };
         // 58 % of PQ is white paper, 75 % 1000 cd/m².
         for (sample, light) in [(0.0, 0.0), (0.580_7, 1.0), (0.751_8, 4.926), (1.0, 49.26)] {
-            assert!((pq.linear(sample) - light).abs() < 0.02 * light.max(0.1), "{sample}: {}", pq.linear(sample));
+            assert!(
+                (pq.linear(sample) - light).abs() < 0.02 * light.max(0.1),
+                "{sample}: {}",
+                pq.linear(sample)
+            );
         }
         let hlg = Colors { primaries: BT2020, transfer: HLG };
         for (sample, light) in [(0.0, 0.0), (0.5, 1.0 / 12.0), (1.0, 1.0)] {

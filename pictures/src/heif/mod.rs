@@ -9,7 +9,7 @@
 mod av1;
 mod light;
 
-use crate::rendition::Halt;
+use crate::halt::Halt;
 use domain::Fit;
 use heifer::{
     Image, Options, Sample,
@@ -24,8 +24,7 @@ use light::Colors;
 /// Levels of pictures that are made of other ones.
 const MAX_DEPTH: u32 = 4;
 /// Auxiliary types of an alpha channel.
-const ALPHA: [&str; 2] =
-    ["urn:mpeg:mpegB:cicp:systems:auxiliary:alpha", "urn:mpeg:hevc:2015:auxid:1"];
+const ALPHA: [&str; 2] = ["urn:mpeg:mpegB:cicp:systems:auxiliary:alpha", "urn:mpeg:hevc:2015:auxid:1"];
 
 /// Returns the size in which a picture is displayed, from the boxes `ftyp` and `meta` of its file.
 ///
@@ -132,9 +131,7 @@ fn item<S: Sample>(file: &HeifFile<'_>, id: ItemId, depth: u32) -> Result<Image<
         }
     };
     for aux in file.referencing_items(id, b"auxl") {
-        let is_alpha = |property: &Property| {
-            matches!(property, Property::AuxiliaryType(kind) if ALPHA.contains(&kind.as_str()))
-        };
+        let is_alpha = |property: &Property| matches!(property, Property::AuxiliaryType(kind) if ALPHA.contains(&kind.as_str()));
         if file.item_properties(aux)?.any(is_alpha) {
             attach(&mut image, &item(file, aux, depth + 1)?)?;
             break;

@@ -67,7 +67,7 @@ fn each_exceeded_limit_is_reported() {
     assert_eq!(codes(&x("", &[image(), video()], json!({}))), ["media_mixed"]);
     let document = Media { kind: MediaKind::Document, ..image() };
     assert_eq!(codes(&x("", &[document], json!({}))), ["media_kind_not_supported"]);
-    let odd = Media { mime: "image/tiff".into(), size_bytes: 6 << 20, ..image() };
+    let odd = Media { mime: "image/x-icon".into(), size_bytes: 6 << 20, ..image() };
     assert_eq!(codes(&x("", &[odd], json!({}))), ["media_type_not_supported", "media_too_large"]);
     let long = Media { duration: Some(Duration::from_secs(141)), ..video() };
     assert_eq!(codes(&x("", &[long], json!({}))), ["media_duration"]);
