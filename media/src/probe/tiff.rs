@@ -40,60 +40,28 @@ pub(super) fn probe(file: &mut (impl Read + Seek), format: &'static Format) -> R
     Ok(Dimensions { pixels: Some(sides), ..Dimensions::none(format.kind, format.mime) })
 }
 
-/// Numbers as the file writes them.
-struct Numbers {
-    is_big_endian: bool,
-    /// True if offsets have 64 bits.
-    is_wide: bool,
-}
-
-impl Numbers {
-    fn of(&self, bytes: &[u8]) -> u64 {
-        let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
-        if self.is_big_endian { bytes.iter().fold(0, add) } else { bytes.iter().rev().fold(0, add) }
-    }
-}
-
 /// Reads the fields of the first picture.
 pub(super) fn read(file: &mut (impl Read + Seek)) -> io::Result<Tiff> {
-    let head: [u8; 16] = take_at(file, 0)?;
+    let head: [u8; 8] = take_at(file, 0)?;
     let is_big_endian = head.starts_with(b"MM");
-    let numbers = Numbers { is_big_endian, is_wide: false };
-    let numbers = Numbers { is_wide: numbers.of(&head[2..4]) == 43, ..numbers };
-    let (at, count) = match numbers.is_wide {
-        true => {
-            let at = numbers.of(&head[8..16]);
-            (at + 8, numbers.of(&take_at::<8>(file, at)?))
-        }
-        false => {
-            let at = numbers.of(&head[4..8]);
-            (at + 2, numbers.of(&take_at::<2>(file, at)?))
-        }
+    let number = |bytes: &[u8]| {
+        let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+        if is_big_endian { bytes.iter().fold(0, add) } else { bytes.iter().rev().fold(0, add) }
     };
+    let count = number(&take_at::<2>(file, number(&head[4..]))?);
     if count > MAX_FIELDS {
         return Err(malformed("the list of fields"));
     }
     let mut found = Tiff { orientation: 1, ..Tiff::default() };
-    take_at::<0>(file, at)?;
     for _ in 0..count {
-        let (field, value) = match numbers.is_wide {
-            true => {
-                let field: [u8; 20] = take(file)?;
-                (field, 12)
-            }
-            false => {
-                let mut field = [0; 20];
-                file.read_exact(&mut field[..12])?;
-                (field, 8)
-            }
-        };
-        let length = match numbers.of(&field[2..4]) {
+        let field: [u8; 12] = take(file)?;
+        let length = match number(&field[2..4]) {
             1 => 1,
             3 => 2,
             _ => 4,
         };
-        let value = numbers.of(&field[value..value + length]);
-        match numbers.of(&field[..2]) {
+        let value = number(&field[8..8 + length]);
+        match number(&field[..2]) {
             // A smaller copy of another picture in the file.
             254 => found.is_preview |= value & 1 == 1,
             256 => found.width = value,
