@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-/// What an encoder writes.
+/// The bytes that an encoder writes.
 pub(crate) struct Output {
     bytes: Vec<u8>,
     max: u64,

@@ -213,7 +213,7 @@ async fn colors_are_converted_for_screens_that_expect_srgb() {
     assert!(hdr.iter().all(|color| (215..=245).contains(color)) && far(hdr, [hdr[0]; 3]) <= 4, "{seen:?}");
 }
 
-/// What phones store is ready when it was decoded, which no confirmation waits for, and published.
+/// Pictures of phones are ready once they were decoded, which no confirmation waits for, and are published.
 #[tokio::test]
 async fn a_photo_of_a_phone_is_published_where_its_format_is_not_taken() {
     let platforms = ["instagram", "bluesky"];

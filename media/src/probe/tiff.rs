@@ -14,7 +14,7 @@ use std::io::{self, Read, Seek};
 /// Maximum number of fields of a picture; a file has some twenty.
 const MAX_FIELDS: u64 = 4096;
 
-/// What the first picture's fields say.
+/// Fields of the first picture.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Tiff {
     width: u64,

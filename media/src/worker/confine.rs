@@ -76,7 +76,7 @@ pub(super) fn confine(bounds: &Bounds) -> anyhow::Result<Confinement> {
     let mapped = system::mapped()?;
     limit(Resource::RLIMIT_AS, mapped + bounds.memory_bytes, mapped + bounds.memory_bytes)?;
     let confinement = system::restrict()?;
-    // What is open stays open.
+    // Open descriptors stay open.
     limit(Resource::RLIMIT_NOFILE, 0, 0)?;
     Ok(confinement)
 }
@@ -158,7 +158,7 @@ mod system {
     /// Denies the file system, the network, and system calls.
     pub(super) fn restrict() -> anyhow::Result<Confinement> {
         prctl::set_no_new_privs().context("giving up new privileges")?;
-        // What a kernel does not have yet is left out of it; the status tells.
+        // Rights that a kernel does not know yet are left out of it; the status tells.
         let abi = ABI::V6;
         let ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)

@@ -1,4 +1,4 @@
-//! What the end of a decoding process says about the file.
+//! Reasons for the refusal of a file, by the end of the process that decoded it.
 
 use super::Bounds;
 use nix::sys::signal::Signal;

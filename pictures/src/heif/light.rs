@@ -1,6 +1,6 @@
 //! Colors of pictures without a profile, which are converted to sRGB: wide gamuts, and the light of HDR.
 //!
-//! What is as bright as white paper stays so; brighter light is compressed, so that a lamp or a cloud keeps its shape.
+//! Light as bright as white paper stays so; brighter light is compressed, so that a lamp or a cloud keeps its shape.
 //! <https://www.itu.int/rec/R-REC-BT.2100>, <https://www.itu.int/pub/R-REP-BT.2408>
 
 use super::coded_colors;
