@@ -17,6 +17,9 @@ use nix::{
 use serde::{Deserialize, Serialize};
 use std::{fmt, fs::File, net::UdpSocket, process::Command};
 
+/// Something that must not be reached, and a function that returns true if it is.
+type Attempt = (&'static str, fn() -> bool);
+
 /// How processes that decode are confined on this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
@@ -36,7 +39,7 @@ impl Confinement {
 
     /// Tries what a decoder must not reach.
     pub(super) fn tried(self) -> Self {
-        let attempts: [(&str, fn() -> bool); 5] = [
+        let attempts: [Attempt; 5] = [
             ("a file", || File::open("/proc/self/status").is_ok()),
             ("a directory", || std::fs::read_dir("/").is_ok()),
             ("a file to write", || File::create("/tmp/fanfare-media-worker").is_ok()),

@@ -49,7 +49,7 @@ const MAKERS: [Maker; 34] = [
     ("webm", "many elements", |size| parts(&samples::webm(), b"\xec\x80", size, b"")),
     ("mkv", "many elements", |size| {
         let webm = samples::webm();
-        let head: Vec<u8> = webm[..12].iter().copied().collect();
+        let head: Vec<u8> = webm[..12].to_vec();
         parts(&head, b"\xec\x80", size, &webm[12..])
     }),
     ("avi", "many chunks", |size| parts(&samples::avi(640, 360, 50), b"JUNK\0\0\0\0", size, b"")),

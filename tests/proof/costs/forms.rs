@@ -28,8 +28,11 @@ fn fields(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Returns the forms: path, what is in it, and the fields.
-fn forms() -> Vec<(String, &'static str, Vec<(String, String)>)> {
+/// A form: its path, its content in words, and its fields.
+type Form = (String, &'static str, Vec<(String, String)>);
+
+/// Returns the forms that are submitted.
+fn forms() -> Vec<Form> {
     let all = |name: &str, row: Row, count| {
         (1..=count).map(|number| (name.to_owned(), row.id(number).to_string())).collect::<Vec<_>>()
     };

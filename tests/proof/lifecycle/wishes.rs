@@ -256,7 +256,7 @@ impl System {
                     Subject::Ours(row) => (row.id.clone(), self.tenancy.sees_row(by, &row)),
                     Subject::Theirs(id) => (id, false),
                 };
-                let profile = (choice % 5 > 0).then_some(profile);
+                let profile = (!choice.is_multiple_of(5)).then_some(profile);
                 let is_kept = match &profile {
                     Some(_) => is_seen,
                     None => matches!(self.tenancy.bound(by), Bound::Organization | Bound::Tenant(_)),
@@ -491,7 +491,7 @@ impl System {
         let (index, account) = self.account(by, subject);
         // Logins of a client token end on the page that the token was created for.
         let mut body = if by == By::Client { json!({}) } else { json!({ "redirect_uri": BACK }) };
-        if detail % 2 == 0 || !of_x(index) {
+        if detail.is_multiple_of(2) || !of_x(index) {
             let is_right = matches!(by, By::Owner | By::Stranger | By::Tenant | By::Client);
             return send(path, if is_right { &[200] } else { &[403] }).with(body);
         }
