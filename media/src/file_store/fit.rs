@@ -106,7 +106,8 @@ impl FileStore {
             match (window.failure, sides) {
                 (Some(failure), _) => Err(failure.into()),
                 (None, Ok(sides)) => Ok((sides.width as u64).saturating_mul(sides.height as u64)),
-                (None, Err(_)) => Err(FitError::Undecodable(Death::Garbled.to_string())),
+                // The decoder may read headers that this does not, such as one with a 64-bit size before the properties.
+                (None, Err(_)) => Ok(Fit::MAX_PIXELS),
             }
         });
         reading.await.unwrap_or_else(|_| Err(FitError::Undecodable(Death::Garbled.to_string())))
