@@ -349,7 +349,7 @@ async fn a_platforms_post_belongs_to_one_target() {
     assert!(!publishing::adopt(&db, accepted, 0, "4", true).await.unwrap(), "the rival would publish again");
     publishing::capture(&db, rival, 0, "3").await.unwrap();
     assert!(publishing::adopt(&db, accepted, 0, "4", true).await.unwrap(), "nobody else waits");
-    // What a look-up finds is no post of a call that ended long before.
+    // A look-up finds no post of a call that ended long before.
     let (old, (late, late_begun)) = (doubt(begun(&ada).await).await, begun(&ada).await);
     assert!(publishing::accept(&db, late.target, 0, late_begun, &json!({ "handle": 3 })).await.unwrap());
     end(old).await;
